@@ -1,0 +1,41 @@
+# Everything a fresh machine needs is set up by the targets themselves: Python 3.11+, make and gcc suffice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check format lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "surepick needs Python 3.11 or newer, found " + sys.version.split()[0] + "; set PYTHON=/path/to/python3")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' requirements.lock)"
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)  ## show the main job on a built-in example
+	@$(BIN)/surepick interval examples/clicks.csv --at examples/clicks_points.csv --data fixed --plot out/demo.png
+
+test: check  ## run all checks and all tests
+	$(BIN)/pytest -n 2
+
+check: $(READY)  ## format, lint, types and layers only
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## rewrite the sources in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(READY)  ## resolve the dependencies anew into requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --all-extras --group dev --upgrade pyproject.toml --output-file requirements.lock
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,17 @@
+"""One root for everything surepick raises on purpose."""
+
+
+class SurepickError(Exception):
+    """Root of all errors raised by surepick; catching it catches them all."""
+
+
+class InvalidInput(SurepickError, ValueError):
+    """What was passed in cannot be used; the message shows the value and the way out."""
+
+
+class NotIdentifiable(InvalidInput):
+    """The measurements cannot tell what is asked, however many answers come in."""
+
+
+class MissingExtra(SurepickError, ImportError):
+    """An optional dependency is needed for this; the message says which extra installs it."""

@@ -1,0 +1,153 @@
+"""Positive definite solves, weighted norms, and the space a set of vectors spans."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sl
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-9
+"""A direction counts as absent when its singular value, after scaling every column to length one,
+is below this fraction of the largest."""
+
+ROWS_PER_BLOCK = 4096
+"""Long matrices are passed over in blocks of this many rows, so that temporaries stay in the cache."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The space spanned by the rows of a matrix, as orthonormal columns of `basis` (d × rank).
+
+    `basis` is None when the rows span everything, so that the common case costs no product.
+    """
+
+    dimension: int
+    rank: int
+    basis: Floats | None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows span the whole space."""
+        return self.basis is None
+
+    def coordinates(self, rows: Floats) -> Floats:
+        """Express vectors (rows, or one vector) in the basis."""
+        return rows if self.basis is None else rows @ self.basis
+
+    def embed(self, coordinates: Floats) -> Floats:
+        """Return from coordinates in the basis to vectors of the whole space."""
+        return coordinates if self.basis is None else coordinates @ self.basis.T
+
+    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+        """Tell for every row whether it lies in the span, to a relative error of 1e-7.
+
+        The tolerance is wider than that of the rank: a query is typed in by people, and a query outside
+        by less than 1e-7 of its length is taken as its projection.
+        """
+        if self.basis is None:
+            return np.ones(len(rows), dtype=np.bool_)
+        residual = rows - self.embed(self.coordinates(rows))
+        return np.asarray(norms(residual) <= 1e-7 * norms(rows))
+
+
+def span_of(rows: Floats) -> Span:
+    """Find the space spanned by the rows; O(n d²) time, O(d²) memory beyond a block of rows.
+
+    A well-conditioned Gram matrix of the scaled columns settles full rank in one pass; only otherwise is
+    the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE.
+    """
+    dimension = rows.shape[1]
+    scale = column_scale(rows)
+    usable = scale > 0
+    gram = gram_matrix(rows, column_factors=np.divide(1.0, scale, out=np.zeros_like(scale), where=usable))
+    if usable.all() and len(rows) >= dimension:
+        smallest = float(sl.eigh(gram, eigvals_only=True, subset_by_index=[0, 0])[0])
+        if smallest > 1e-8 * np.trace(gram):
+            return Span(dimension, dimension, None)
+    scaled = np.divide(rows, scale, out=np.zeros_like(rows), where=usable)
+    lengths = norms(scaled, axis=0)
+    scaled /= np.where(lengths > 0, lengths, 1.0)
+    triangular = sl.qr(scaled, mode="r", overwrite_a=True, check_finite=False)[0][:dimension]
+    _, singular, right = sl.svd(triangular, full_matrices=False, check_finite=False)
+    rank = int(np.sum(singular > RANK_TOLERANCE * singular[0])) if singular[0] > 0 else 0
+    if rank == dimension:
+        return Span(dimension, dimension, None)
+    # The rows are (combinations of right) × column lengths; scaling is undone before orthonormalising.
+    weights = scale * lengths
+    weights = weights / max(float(weights.max(initial=0.0)), np.finfo(float).tiny)
+    basis = sl.qr((right[:rank] * weights).T, mode="economic")[0] if rank else np.zeros((dimension, 0))
+    return Span(dimension, rank, np.asarray(basis, dtype=np.float64))
+
+
+def column_scale(rows: Floats) -> Floats:
+    """Largest absolute entry of every column, as a power of two so that dividing by it is exact."""
+    largest = np.maximum(rows.max(axis=0, initial=0.0), -rows.min(axis=0, initial=0.0))
+    exponent = np.frexp(largest)[1]
+    return np.where(largest > 0, np.ldexp(1.0, exponent), 0.0)
+
+
+def gram_matrix(rows: Floats, weights: Floats | None = None, *, column_factors: Floats | None = None) -> Floats:
+    """Sum of weight · row rowᵀ in O(n d²) time and O(d²) memory beyond one block of rows."""
+    dimension = rows.shape[1]
+    total = np.zeros((dimension, dimension))
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = rows[start : start + ROWS_PER_BLOCK]
+        if column_factors is not None:
+            block = block * column_factors
+        weighted = block if weights is None else block * weights[start : start + ROWS_PER_BLOCK, None]
+        total += weighted.T @ block
+    return (total + total.T) / 2
+
+
+def norms(rows: Floats, *, axis: int = 1) -> Floats:
+    """Euclidean lengths, without overflow or underflow of the squares."""
+    largest = np.max(np.abs(rows), axis=axis, initial=0.0, keepdims=True)
+    safe = np.where(largest > 0, largest, 1.0)
+    return np.asarray(np.squeeze(safe, axis) * np.sqrt(np.sum((rows / safe) ** 2, axis=axis)))
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Cholesky factor of a positive definite matrix M = D C D, D diagonal, C of unit diagonal.
+
+    Scaling first makes the factor indifferent to the units of the coordinates.
+    """
+
+    diagonal: Floats
+    lower: Floats
+
+    def solve(self, right: Floats) -> Floats:
+        """M⁻¹ · right, for a vector or a matrix of columns."""
+        scaled = (right.T / self.diagonal).T
+        solution = sl.cho_solve((self.lower, True), scaled, check_finite=False)
+        return np.asarray((solution.T / self.diagonal).T)
+
+    def inverse_norms(self, rows: Floats) -> Floats:
+        """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
+        result = np.empty(len(rows))
+        for start in range(0, len(rows), ROWS_PER_BLOCK):
+            block = (rows[start : start + ROWS_PER_BLOCK] / self.diagonal).T
+            whitened = sl.solve_triangular(self.lower, block, lower=True, check_finite=False)
+            result[start : start + ROWS_PER_BLOCK] = np.sqrt(np.einsum("ij,ij->j", whitened, whitened))
+        return result
+
+    def inverse_norm(self, vector: Floats) -> float:
+        """√(vᵀ M⁻¹ v)."""
+        return float(self.inverse_norms(vector[None, :])[0])
+
+
+def factor(matrix: Floats) -> Factor | None:
+    """Factor a symmetric positive definite matrix, or return None where it is numerically singular."""
+    diagonal = np.sqrt(np.diag(matrix))
+    if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
+        return None
+    try:
+        lower = sl.cholesky(matrix / diagonal / diagonal[:, None], lower=True, check_finite=False)
+    except sl.LinAlgError:
+        return None
+    # A pivot this small means that rounding, not the data, decides the result.
+    if float(np.min(np.diag(lower))) < 1e-7:
+        return None
+    return Factor(diagonal, np.asarray(lower))

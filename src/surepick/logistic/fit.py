@@ -1,0 +1,325 @@
+"""Maximum likelihood on counts, with a certificate of how close to the optimum it came."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from surepick import validate
+from surepick.errors import InvalidInput, NotIdentifiable
+from surepick.linalg import Factor, Span, factor, norms, span_of
+from surepick.logistic.model import Derivatives, derivatives
+from surepick.logistic.newton import Progress, minimise
+from surepick.logistic.separation import separating_direction
+from surepick.logistic.tally import Tally
+
+Floats = NDArray[np.float64]
+
+LONG_DATA = 40_000
+"""From this many rows on, a fit of a twentieth of them gives the start: two or three full passes then suffice."""
+
+
+class FitStatus(str, Enum):
+    """How a fit ended; the value is the JSON field `status`."""
+
+    CONVERGED = "converged"
+    SEPARATED = "separated"
+    NOT_CONVERGED = "not converged"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def sentence(self) -> str:
+        """What it means and what to do about it."""
+        return {
+            FitStatus.CONVERGED: "The estimate exists, is unique in the span of the data, and was reached.",
+            FitStatus.SEPARATED: (
+                "A direction separates the ones from the zeros, so the likelihood has no maximum; "
+                "collect more answers, or pass ridge or norm_bound."
+            ),
+            FitStatus.NOT_CONVERGED: (
+                "The optimum was not reached within the iterations; "
+                "rescale the features, remove nearly collinear columns, or pass ridge."
+            ),
+        }[self]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted logistic model and how far it can be trusted as a minimiser."""
+
+    theta: Floats
+    """The estimate, of least length among equals; NaN where it does not exist."""
+    information: Floats
+    """Fisher information Σ n·s(xᵀθ)·xxᵀ at the estimate, without ridge."""
+    status: FitStatus
+    gap: float
+    """√(gᵀM⁻¹g), M the information plus ridge: distance to the optimum in standard deviations."""
+    loss: float
+    """Negative log-likelihood at the estimate, without ridge."""
+    iterations: int
+    span: Span
+    """The space the asked vectors span; outside it nothing is known."""
+    ridge: float = 0.0
+    """The ridge in force; under a norm bound that binds, its multiplier."""
+    multiplier: float = 0.0
+    """ν of the equality constraint vᵀθ = c: the rate at which the optimal loss changes with c."""
+    direction: Floats | None = None
+    """For separated data the direction that proves it."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the optimum exists and was reached."""
+        return self.status is FitStatus.CONVERGED
+
+    @cached_property
+    def factor(self) -> Factor | None:
+        """Factor of the information (plus ridge) in the coordinates of the span."""
+        if not np.isfinite(self.information).all():
+            return None
+        inside = self.span.coordinates(self.span.coordinates(self.information).T)
+        return factor(inside + self.ridge * np.eye(self.span.rank))
+
+    def inverse_norms(self, queries: Floats) -> Floats:
+        """√(xᵀ·information⁻¹·x) for every query, infinite outside the span of the data."""
+        if self.factor is None:
+            return np.full(len(queries), np.inf)
+        inside = self.factor.inverse_norms(self.span.coordinates(queries))
+        return np.where(self.span.contains(queries), inside, np.inf)
+
+
+def fit(
+    tally: Tally,
+    *,
+    ridge: float = 0.0,
+    norm_bound: float | None = None,
+    equality: tuple[ArrayLike, float] | None = None,
+    start: ArrayLike | None = None,
+    tolerance: float = 1e-9,
+    max_iterations: int = 200,
+) -> Fit:
+    """Minimise Σ n·m(xᵀθ) − k·xᵀθ + (ridge/2)·‖θ‖², optionally over ‖θ‖ ≤ norm_bound and vᵀθ = c.
+
+    `equality` is the pair (v, c). Every Newton iteration costs O(p d² + d³) for p distinct vectors, whatever the
+    number of answers; memory beyond the data is O(d²) and one block of rows (plus one copy of the data when they
+    do not span the space). Whether the estimate exists is decided, not assumed: see `FitStatus`.
+
+    >>> fit(Tally([[1.0]], pulls=[4], wins=[3])).theta.round(6).tolist()  # log(3/1)
+    [1.098612]
+    """
+    ridge = validate.nonnegative("ridge", ridge)
+    data = tally.asked()
+    if len(data) == 0:
+        raise InvalidInput("The tally holds no answers (every pulls is 0); a fit needs at least one.")
+    normal, level = None, 0.0
+    if equality is not None:
+        normal = validate.vector("equality vector", equality[0], length=data.dimension)
+        level = validate.real("equality value", equality[1])
+        if not normal.any():
+            raise InvalidInput("The equality vector must not be zero, got all zeros.")
+    if norm_bound is not None:
+        norm_bound = validate.positive("norm_bound", norm_bound)
+        if normal is not None and abs(level) > norm_bound * float(np.linalg.norm(normal)):
+            raise InvalidInput(
+                f"No theta of norm at most {norm_bound:g} has v'theta = {level:g}; raise norm_bound to at least "
+                f"{abs(level) / float(np.linalg.norm(normal)):g}."
+            )
+    first = None if start is None else validate.vector("start", start, length=data.dimension)
+    span = span_of(data.vectors) if ridge == 0.0 else Span(data.dimension, data.dimension, None)
+    if span.rank == 0:
+        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+    if normal is not None and not span.contains(normal[None, :])[0]:
+        raise NotIdentifiable(
+            "The equality vector lies outside the span of the asked vectors, so it constrains nothing they measure."
+        )
+    problem = CountProblem(
+        rows=span.coordinates(data.vectors),
+        pulls=data.pulls.astype(np.float64),
+        wins=data.wins.astype(np.float64),
+        normal=None if normal is None else span.coordinates(normal),
+        level=level,
+    )
+    inside = None if first is None else span.coordinates(first)
+    result = problem.solve(ridge=ridge, start=inside, tolerance=tolerance, max_iterations=max_iterations)
+    if norm_bound is not None:
+        result = _cap_norm(problem, result, ridge, norm_bound, tolerance, max_iterations)
+    return Fit(
+        theta=span.embed(result.theta),
+        information=span.embed(span.embed(result.information).T),
+        status=result.status,
+        gap=result.gap,
+        loss=result.loss,
+        iterations=result.iterations,
+        span=span,
+        ridge=result.ridge,
+        multiplier=result.multiplier,
+        direction=None if result.direction is None else span.embed(result.direction),
+    )
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Outcome of one solve in the coordinates of the span."""
+
+    theta: Floats
+    information: Floats
+    status: FitStatus
+    gap: float
+    loss: float
+    iterations: int
+    ridge: float
+    multiplier: float
+    direction: Floats | None = None
+
+
+@dataclass(frozen=True)
+class CountProblem:
+    """Logistic loss of (possibly fractional) counts on rows that span their space, on a hyperplane if normal is given."""
+
+    rows: Floats
+    pulls: Floats
+    wins: Floats
+    normal: Floats | None = None
+    level: float = 0.0
+
+    @cached_property
+    def longest(self) -> float:
+        """Length of the longest row."""
+        return float(norms(self.rows).max())
+
+    def movement(self, step: Floats) -> float:
+        """Largest |xᵀstep|; a bound by lengths where that already settles that the full step is safe."""
+        bound = self.longest * float(np.linalg.norm(step))
+        return bound if bound <= 1.0 else float(np.max(np.abs(self.rows @ step)))
+
+    def feasible(self, theta: Floats) -> Floats:
+        """The nearest point that satisfies the equality."""
+        if self.normal is None:
+            return theta
+        return theta + self.normal * ((self.level - float(self.normal @ theta)) / float(self.normal @ self.normal))
+
+    def solve(
+        self, *, ridge: float, start: Floats | None, tolerance: float = 1e-9, max_iterations: int = 200
+    ) -> Solution:
+        """Newton's method with the existence of the optimum decided on the way."""
+
+        def function(theta: Floats) -> Derivatives:
+            at = derivatives(self.rows, self.pulls, self.wins, theta)
+            if ridge == 0.0:
+                return at
+            penalised = at.hessian + ridge * np.eye(len(theta))
+            return Derivatives(at.value + ridge / 2 * float(theta @ theta), at.gradient + ridge * theta, penalised)
+
+        known_to_exist = ridge > 0
+        point = self._first_guess(ridge) if start is None else start
+        spent = 0
+        progress = None
+        while True:
+            progress = minimise(
+                function,
+                self.feasible(point),
+                movement=self.movement,
+                normal=self.normal,
+                tolerance=tolerance,
+                max_iterations=max_iterations - spent,
+                give_up=lambda p: not known_to_exist and p.iterations >= 10 and p.moved > 0.3,
+            )
+            spent += progress.iterations
+            exists = known_to_exist or self._optimum_exists(progress)
+            if (progress.done and exists) or known_to_exist or spent >= max_iterations:
+                break
+            # Newton diverges, or stopped where existence is not certain: let the linear program decide, once.
+            direction = separating_direction(self.rows, self.pulls, self.wins, orthogonal_to=self.normal)
+            if direction is not None:
+                return self._separated(direction, spent)
+            known_to_exist, point = True, progress.point
+        status = FitStatus.CONVERGED if progress.done and exists else FitStatus.NOT_CONVERGED
+        theta = progress.point
+        identity = np.eye(len(theta))
+        return Solution(
+            theta=theta,
+            information=progress.at.hessian - ridge * identity,
+            status=status,
+            gap=progress.decrement,
+            loss=progress.at.value - ridge / 2 * float(theta @ theta),
+            iterations=spent,
+            ridge=ridge,
+            multiplier=progress.multiplier,
+        )
+
+    def _optimum_exists(self, progress: Progress) -> bool:
+        """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
+
+        Along any direction the loss then grows at last, by f(θ+u) ≥ f(θ) − λδ + (e^{−kδ} + kδ − 1)/k² with
+        δ = ‖u‖ in the Hessian and k the largest such norm of a row: coercive exactly if kλ < 1.
+        """
+        if progress.factor is None:
+            return False
+        if progress.decrement == 0.0:
+            return True
+        return float(progress.factor.inverse_norms(self.rows).max()) * progress.decrement < 1.0
+
+    def _separated(self, direction: Floats, iterations: int) -> Solution:
+        dimension = self.rows.shape[1]
+        nothing = np.full(dimension, np.nan)
+        return Solution(
+            theta=nothing,
+            information=np.full((dimension, dimension), np.nan),
+            status=FitStatus.SEPARATED,
+            gap=np.inf,
+            loss=np.nan,
+            iterations=iterations,
+            ridge=0.0,
+            multiplier=np.nan,
+            direction=direction,
+        )
+
+    def _first_guess(self, ridge: float) -> Floats:
+        """Zero, or for long data the rough fit of every twentieth row (any start is valid)."""
+        dimension = self.rows.shape[1]
+        if len(self.rows) < max(LONG_DATA, 400 * dimension) or self.normal is not None:
+            return np.zeros(dimension)
+        part = slice(None, None, 20)
+        sample = CountProblem(np.ascontiguousarray(self.rows[part]), self.pulls[part], self.wins[part])
+        # A little ridge keeps the sample's optimum finite whatever was drawn.
+        information = derivatives(sample.rows, sample.pulls, sample.wins, np.zeros(dimension)).hessian
+        weight = ridge / 20 + 1e-6 * float(np.trace(information)) / dimension
+        rough = sample.solve(ridge=weight, start=np.zeros(dimension), tolerance=1e-2, max_iterations=20)
+        return rough.theta
+
+
+def _cap_norm(
+    problem: CountProblem, free: Solution, ridge: float, bound: float, tolerance: float, max_iterations: int
+) -> Solution:
+    """Minimise over ‖θ‖ ≤ bound: the ridge whose minimiser has just that length (Lagrange), if the bound binds."""
+    if free.status is FitStatus.CONVERGED and float(np.linalg.norm(free.theta)) <= bound:
+        return free
+    best = problem.feasible(np.zeros(problem.rows.shape[1]))
+    if float(np.linalg.norm(best)) >= bound * (1 - 1e-9):  # the hyperplane touches the ball in one point
+        at = derivatives(problem.rows, problem.pulls, problem.wins, best)
+        return replace(free, theta=best, information=at.hessian, loss=at.value, status=FitStatus.CONVERGED, gap=0.0)
+    solutions: dict[float, Solution] = {}
+
+    def excess(log_ridge: float) -> float:
+        start = solutions[min(solutions, key=lambda known: abs(known - log_ridge))].theta if solutions else best
+        weight = float(np.exp(log_ridge))
+        solutions[log_ridge] = problem.solve(
+            ridge=weight, start=start, tolerance=tolerance, max_iterations=max_iterations
+        )
+        return float(np.linalg.norm(solutions[log_ridge].theta)) / bound - 1.0
+
+    # At the optimum ridge·θ equals the gradient of the loss, which bounds the multiplier from above.
+    size = float(np.sum(problem.pulls)) * problem.longest
+    high = np.log(max(size / bound, ridge, 1e-300)) + 1.0
+    low = high - 5.0
+    while excess(low) < 0 and low > high - 400:
+        low -= 5.0
+    if solutions[low].status is not FitStatus.CONVERGED:
+        return solutions[low]
+    root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15)) if excess(high) < 0 else high
+    inside = [key for key in solutions if np.linalg.norm(solutions[key].theta) <= bound * (1 + 1e-9)]
+    return solutions[min(inside, key=lambda key: abs(key - root))]

@@ -1,0 +1,71 @@
+"""Separation: a direction along which the likelihood never stops growing, found by linear programming."""
+
+import numpy as np
+import scipy.linalg as sl
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from surepick.linalg import norms, span_of
+
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-7
+"""A row counts as on the right side when its cosine with the direction is above −TOLERANCE."""
+
+ROWS_PER_CUT = 2000
+
+
+def separating_direction(
+    rows: Floats, pulls: Floats, wins: Floats, *, orthogonal_to: Floats | None = None
+) -> Floats | None:
+    """Return v ≠ 0 with xᵀv ≥ 0 on rows of ones, ≤ 0 on rows of zeros, = 0 on mixed rows; or None.
+
+    Such a v exists exactly when the maximum-likelihood estimate does not (Albert and Anderson 1984); then
+    every θ + c·v is at least as likely as θ. `orthogonal_to` restricts v to a hyperplane, for fits with an
+    equality constraint. The rows must span the space. The linear program has d variables; its constraints
+    are added in cuts of the most violated rows, so long data cost a few passes.
+    """
+    mixed = (wins > 0) & (wins < pulls)
+    fixed = rows[mixed] if orthogonal_to is None else np.vstack([rows[mixed], orthogonal_to])
+    free = _complement(fixed, rows.shape[1])
+    if free.shape[1] == 0:
+        return None
+    pure = (pulls > 0) & ~mixed
+    sides = np.where(wins[pure] > 0, 1.0, -1.0)[:, None] * rows[pure] @ free
+    lengths = norms(sides)
+    usable = lengths > 1e-9 * norms(rows[pure])
+    sides = sides[usable] / lengths[usable, None]
+    if len(sides) == 0:
+        return free[:, 0]
+    direction = _point_on_the_right_side(sides)
+    return None if direction is None else np.asarray(free @ direction)
+
+
+def _point_on_the_right_side(sides: Floats) -> Floats | None:
+    """Maximise the sum of all sides·v over the cube, subject to sides·v ≥ 0, by cutting planes."""
+    total = sides.sum(axis=0)
+    active = np.unique(np.linspace(0, len(sides) - 1, ROWS_PER_CUT).astype(int))
+    while True:
+        solution = linprog(-total, A_ub=-sides[active], b_ub=np.zeros(len(active)), bounds=(-1, 1), method="highs")
+        # A separating direction has a positive sum, so an optimum of zero proves that there is none.
+        if solution.status != 0 or -solution.fun <= TOLERANCE * max(1.0, float(np.abs(total).max())):
+            return None
+        direction = np.asarray(solution.x)
+        reached = sides @ direction
+        violated = np.flatnonzero(reached < -TOLERANCE)
+        if violated.size == 0:
+            return direction
+        fresh = np.setdiff1d(violated[np.argsort(reached[violated])[:ROWS_PER_CUT]], active)
+        if fresh.size == 0:  # the solver's own tolerance is all that is left
+            return direction
+        active = np.concatenate([active, fresh])
+
+
+def _complement(rows: Floats, dimension: int) -> Floats:
+    """Orthonormal columns spanning what is orthogonal to all rows."""
+    if len(rows) == 0:
+        return np.eye(dimension)
+    span = span_of(rows)
+    if span.basis is None:
+        return np.zeros((dimension, 0))
+    return np.asarray(sl.qr(span.basis, mode="full")[0][:, span.rank :]) if span.rank else np.eye(dimension)
