@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Answers, Condition, Data, Intervals, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Span, factor, norms, span_of
@@ -38,6 +38,15 @@ GROWTH = 0.15
 
 RESTARTS_KEPT = 10
 """Terms of the mixture beyond the latest ten are left out: E only shrinks, so the sets only grow."""
+
+
+STATEMENT = "All intervals hold at all times, by Ville's inequality (docs/theory.md, anytime sequence)."
+ORDER_UNKNOWN = Condition(
+    "order known",
+    False,
+    "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first, instead of a "
+    "single tally; or data='fixed' if no question depended on an answer.",
+)
 
 
 @dataclass(frozen=True)
@@ -195,10 +204,7 @@ def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: i
     validate.one_of("data", data, ("adaptive", "fixed"))
     if isinstance(answers, Tally):
         if data == "adaptive":
-            raise InvalidInput(
-                "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first "
-                "(or data='fixed' if no question depended on an answer); got a single tally."
-            )
+            raise InvalidInput(ORDER_UNKNOWN.detail)
         answers = [answers]
     vectors, batches = _indexed(answers)
     span = span_of(vectors)
@@ -355,6 +361,10 @@ def interval_anytime(
     True
     """
     delta = validate.probability("delta", delta)
+    validate.one_of("data", data, ("adaptive", "fixed"))
+    if evidence is None and isinstance(answers, Tally) and data == "adaptive":
+        points = validate.matrix("queries", queries, columns=answers.dimension)
+        return unbounded("anytime", Guarantee.PROVED, STATEMENT, delta, len(points), ORDER_UNKNOWN)
     evidence = evidence or plug_in_evidence(answers, data=data, order_seed=order_seed)
     points = validate.matrix("queries", queries, columns=evidence.span.dimension)
     empty = evidence.is_empty(delta=delta)
@@ -365,7 +375,7 @@ def interval_anytime(
     return Intervals(
         method="anytime",
         guarantee=Guarantee.PROVED,
-        statement="All intervals hold at all times, by Ville's inequality (docs/theory.md, anytime sequence).",
+        statement=STATEMENT,
         delta=delta,
         centre=centre,
         low=low,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.confidence.anytime import plug_in_evidence
+from surepick.confidence.anytime import Evidence, plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
 from surepick.confidence.result import (
     Answers,
@@ -48,12 +48,14 @@ def interval_corrected(
     form: Form = "query",
     order_seed: int = 0,
     fitted: Fit | None = None,
+    evidence: Evidence | None = None,
 ) -> Intervals:
     """Intervals for xᵀθ* at all queries at once, by the corrected theorem; the default for fixed designs.
 
     Any of norm_bound (‖θ*‖), kappa (least variance of an asked vector) or logit_bounds (|xᵀθ*| of each row of the
     tally) bounds ξ from above; without any, the anytime sequence does, for a fifth of delta. On the theorem's own event
     ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+    `fitted` and `evidence` reuse what was already computed from the same answers.
 
     >>> tally = Tally([[1.0, 0.0], [0.0, 1.0]], pulls=[900, 900], wins=[500, 400])
     >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid
@@ -75,7 +77,8 @@ def interval_corrected(
         setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - share))
         xi = setting.xi_known
         if not knowledge:
-            xi = _xi_without_knowledge(answers, setting, delta * share, order_seed)
+            evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
+            xi = _xi_without_knowledge(evidence, setting, delta * share)
         outcome, xi_refined = setting.refine(xi)
         details |= {"xi": xi_refined, "xi_before_answers": xi}
         conditions.append(_burn_in(setting, xi, outcome))
@@ -206,9 +209,8 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
     return len(queries), sum(line not in asked for line in queries)
 
 
-def _xi_without_knowledge(answers: Answers, setting: _Setting, delta: float, order_seed: int) -> float:
+def _xi_without_knowledge(evidence: Evidence, setting: _Setting, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
-    evidence = plug_in_evidence(answers, data="fixed", order_seed=order_seed)
     reach = evidence.reach(delta=delta)
     if not math.isfinite(reach):
         return math.inf

@@ -76,6 +76,14 @@ def pooled(answers: Answers) -> Tally:
     ).merged()
 
 
+def unbounded(
+    method: str, guarantee: Guarantee, statement: str, delta: float, queries: int, condition: Condition
+) -> Intervals:
+    """The honest answer where a method lacks something it needs: the whole line, and why."""
+    whole = np.full(queries, np.inf)
+    return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
+
+
 def fixed_design(data: Data) -> Condition:
     """The condition of all fixed-design theorems."""
     return Condition(
