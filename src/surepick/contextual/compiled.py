@@ -6,7 +6,7 @@ where NumPy needs twenty. Machine code is cached beside this file, so that only 
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numba
 import numpy as np
@@ -19,8 +19,7 @@ NAME = "numba"
 
 
 def _jit(function: Function) -> Function:
-    compiled: Function = numba.njit(cache=True, error_model="numpy")(function)
-    return compiled
+    return cast("Function", numba.njit(cache=True, error_model="numpy")(function))
 
 
 @_jit
@@ -193,7 +192,37 @@ def _squared_norm(vector: Floats, inverse: Floats) -> float:
         for j in range(d):
             inner += inverse[i, j] * vector[j]
         total += vector[i] * inner
-    return max(total, 0.0)
+    return total if total > 0.0 else 0.0
+
+
+@_jit
+def add_information(information: Floats, inverse: Floats, vector: Floats, weight: float) -> float:
+    """See `plain.add_information`."""
+    d = len(vector)
+    for i in range(d):
+        for j in range(d):
+            information[i, j] += weight * vector[i] * vector[j]
+    return math.log1p(weight * add_outer(inverse, vector, weight))
+
+
+@_jit
+def far_logit(vector: Floats, theta: Floats, inverse: Floats, radius: float) -> float:
+    """See `plain.far_logit`."""
+    return abs(_dot(vector, theta)) + radius * math.sqrt(_squared_norm(vector, inverse))
+
+
+@_jit
+def largest_entry(matrix: Floats) -> float:
+    """See `plain.largest_entry`."""
+    largest = 0.0
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            size = abs(matrix[i, j])
+            if not size <= largest:
+                if math.isnan(size):
+                    return math.nan
+                largest = size
+    return largest
 
 
 @_jit

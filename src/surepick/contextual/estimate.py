@@ -53,9 +53,7 @@ def updated(now: Estimate, vector: Floats, answer: float, ridge: float, *, growt
     )
     penalised = information + ridge * np.eye(len(theta))
     log_det = float(np.linalg.slogdet(penalised)[1])
-    return Estimate(
-        history, theta, kernels.inverse(penalised), log_det, gradient + ridge * theta, history.count
-    )
+    return Estimate(history, theta, kernels.inverse(penalised), log_det, gradient + ridge * theta, history.count)
 
 
 def within_ball(now: Estimate, ridge: float, bound: float) -> tuple[Floats, Floats, Floats, float]:

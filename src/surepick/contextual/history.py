@@ -11,12 +11,11 @@ Floats = NDArray[np.float64]
 class _Buffer:
     """Memory shared by histories of which each is the beginning of the next."""
 
-    __slots__ = ("answers", "filled", "rows", "weights")
+    __slots__ = ("answers", "filled", "rows")
 
     def __init__(self, rows: Floats, answers: Floats, filled: int) -> None:
         self.rows = rows
         self.answers = answers
-        self.weights = np.ones(len(rows))
         self.filled = filled
 
 
@@ -51,7 +50,7 @@ class History:
     @property
     def ones(self) -> Floats:
         """A weight of one for every entry."""
-        return self.buffer.weights[: self.count]
+        return np.ones(self.count)
 
     def appended(self, vector: Floats, answer: float) -> "History":
         """This history and one entry more."""

@@ -58,18 +58,13 @@ def empty_levels(number: int, dimension: int) -> Levels:
     )
 
 
-def stored(
-    now: Levels, level: int, vector: Floats, answer: float, weight: float, multiplier: Multiplier
-) -> Levels:
+def stored(now: Levels, level: int, vector: Floats, answer: float, weight: float, multiplier: Multiplier) -> Levels:
     """The levels after one more answer in one of them; O(levels·d²), and full fits that stay rare."""
     information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
-    information[level] += weight * np.outer(vector, vector)
-    growth[level] += math.log1p(weight * numerics.kernels.add_outer(current[level], vector, weight))
+    growth[level] += numerics.kernels.add_information(information[level], current[level], vector, weight)
     history = now.histories[level].appended(vector, answer)
     histories = (*now.histories[:level], history, *now.histories[level + 1 :])
-    after = Levels(
-        histories, information, current, growth, now.thetas, now.inverses, now.multipliers, now.certificates
-    )
+    after = Levels(histories, information, current, growth, now.thetas, now.inverses, now.multipliers, now.certificates)
     return refreshed(after, level, multiplier) if growth[level] >= REFRESH * len(vector) else after
 
 

@@ -62,6 +62,22 @@ def add_outer(inverse: Floats, vector: Floats, weight: float) -> float:
     return squared
 
 
+def add_information(information: Floats, inverse: Floats, vector: Floats, weight: float) -> float:
+    """Add weight·xxᵀ to a matrix and its inverse, both in place; O(d²). Returns the gain in log-determinant."""
+    information += weight * np.outer(vector, vector)
+    return math.log1p(weight * add_outer(inverse, vector, weight))
+
+
+def far_logit(vector: Floats, theta: Floats, inverse: Floats, radius: float) -> float:
+    """|xᵀθ| + radius·‖x‖ in the inverse: the largest size of a score over an ellipsoid."""
+    return abs(float(vector @ theta)) + radius * math.sqrt(max(0.0, float(vector @ inverse @ vector)))
+
+
+def largest_entry(matrix: Floats) -> float:
+    """Of all entries, in absolute value; NaN if there is one."""
+    return float(np.abs(matrix).max())
+
+
 def squared_norms(rows: Floats, inverse: Floats) -> Floats:
     """xᵀM⁻¹x for every row; O(n d²)."""
     return np.asarray(np.maximum(np.einsum("ij,ij->i", rows @ inverse, rows), 0.0))
@@ -121,9 +137,7 @@ def add_minorant(
     loss at the anchor.
     """
     v = float(vector @ anchor)
-    reach = abs(float(vector @ (centre - anchor))) + radius * math.sqrt(
-        max(0.0, float(vector @ inverse @ vector))
-    )
+    reach = abs(float(vector @ (centre - anchor))) + radius * math.sqrt(max(0.0, float(vector @ inverse @ vector)))
     curvature = 0.0 if math.isinf(reach) else float(curvatures(np.array(v), np.array(reach)))
     gradient += vector * (float(probability_of_yes(np.array(v))) - answer)
     add_outer(inverse, vector, curvature)

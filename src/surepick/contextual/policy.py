@@ -7,12 +7,13 @@ stays valid all the same: histories only ever grow, and one that grows twice is 
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.contextual import numerics
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
@@ -20,7 +21,8 @@ Floats = NDArray[np.float64]
 State = TypeVar("State")
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Choice:
     """An arm, and what must be remembered of how it came to be chosen until its reward arrives."""
 
     index: int
@@ -87,7 +89,8 @@ def clean_horizon(horizon: int) -> int:
     """Return the horizon if it is a whole number of at least two steps."""
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 2:
         raise InvalidInput(
-            f"horizon must be a whole number of at least 2 steps, got {horizon!r}; with one step there is nothing to learn."
+            f"horizon must be a whole number of at least 2 steps, got {horizon!r}; "
+            "in a single step nothing can be learnt."
         )
     return int(horizon)
 
@@ -103,7 +106,7 @@ def clean_arms(arms: Any, dimension: int) -> Floats:
         and arms.flags.c_contiguous
     ):
         # The common case at the price of one pass; NaN compares false.
-        largest = np.abs(arms).max()
+        largest = numerics.kernels.largest_entry(arms)
         if 1e-100 < largest < 1e100 or largest == 0.0:
             return arms
     matrix = validate.matrix("arms", arms)
@@ -124,10 +127,15 @@ def clean_reward(reward: float) -> float:
 
 def chosen_vector(arms: Any, choice: Choice, dimension: int) -> Floats:
     """The row of the chosen arm, after checking that it exists."""
-    matrix = clean_arms(arms, dimension)
-    if not 0 <= choice.index < len(matrix):
-        raise InvalidInput(f"choice must be one of the {len(matrix)} arms (from 0), got {choice.index}.")
-    return np.asarray(matrix[choice.index])
+    return row_of(clean_arms(arms, dimension), choice)
+
+
+def row_of(arms: Floats, choice: Choice) -> Floats:
+    """The row of the chosen arm in a checked matrix."""
+    if not 0 <= choice.index < len(arms):
+        raise InvalidInput(f"choice must be one of the {len(arms)} arms (from 0), got {choice.index}.")
+    vector: Floats = arms[choice.index]
+    return vector
 
 
 def refit_due(count: int, fitted: int, growth: float) -> bool:

@@ -151,7 +151,7 @@ def _refitted_experts(history: History, experts: Floats, longest: float) -> tupl
 
 
 def _anchored_anew(now: RatioSet) -> RatioSet:
-    """Open a restart if one is due, choose the shares, fit the anchor to G, and build the ellipsoid from all answers."""
+    """Open a restart if due, choose the shares, fit the anchor to G, and build the ellipsoid from all answers."""
     kernels, history = numerics.kernels, now.history
     now = _restarted(now)
     weights, first = _weights(now)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +85,7 @@ class SupCbGlm:
             "O(levels·(K d² + d²)) time amortised, O(levels·t d) memory",
         )
 
-    @property
+    @cached_property
     def number_of_levels(self) -> int:
         """How many levels can be reached."""
         return number_of_levels(self.horizon)
@@ -122,9 +123,7 @@ class SupCbGlm:
         vector = chosen_vector(arms, choice, dimension)
         answer = clean_reward(reward)
         if choice.bucket > 0:
-            return state._replace(
-                levels=stored(state.levels, choice.bucket - 1, vector, answer, 1.0, self._multiplier)
-            )
+            return state._replace(levels=stored(state.levels, choice.bucket - 1, vector, answer, 1.0, self._multiplier))
         if choice.bucket < 0 or state.settled:
             return state
         burn_in = state.burn_in.appended(vector, answer)

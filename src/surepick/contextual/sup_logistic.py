@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,11 +18,11 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
-    chosen_vector,
     clean_arms,
     clean_dimension,
     clean_horizon,
     clean_reward,
+    row_of,
 )
 from surepick.contextual.ratio_set import RatioSet
 from surepick.errors import InvalidInput
@@ -90,7 +90,7 @@ class SupLogistic:
     constants="corrected" (the default) proves every width: Φ is a likelihood-ratio set (no norm bound; uniform arms for
     at least √(dT) steps and until all scores are known to ±1); it bounds each vector's variance from below; with these
     the corrected fixed-design theorem gives a level's widths as soon as its burn-in condition holds, and until then the
-    level explores its widest arm. `most_arms`, if given, sharpens them by single directions (the √(log K) of the paper).
+    level explores its widest arm. `most_arms`, if given, sharpens them by single directions (the paper's √(log K)).
 
     constants="printed" is the paper's algorithm: √(dT) uniform steps dealt out to all buckets in turn, widths
     α·√2.2·‖x‖ with α = 3.5·√log(2(2+τ)·2LTK/delta); valid only with 2+T, 2(L+1)TK and a far larger burn-in.
@@ -151,7 +151,7 @@ class SupLogistic:
             cost,
         )
 
-    @property
+    @cached_property
     def number_of_levels(self) -> int:
         """How many levels can be reached."""
         return number_of_levels(self.horizon)
@@ -183,24 +183,21 @@ class SupLogistic:
     def learn(self, state: SupState, arms: Floats, choice: Choice, reward: float) -> SupState:
         """File the reward in the bucket that the choice was made for; unfiled ones teach nothing."""
         offered = self._offered(state, arms)
-        vector = chosen_vector(offered, choice, len(state.contexts))
+        vector = row_of(offered, choice)
         answer = clean_reward(reward)
         if choice.bucket > self.number_of_levels:
             raise InvalidInput(f"choice.bucket must be at most {self.number_of_levels}, got {choice.bucket}.")
-        after = state._replace(learnt=state.learnt + 1)
-        if not state.settled:
-            after = after._replace(
-                contexts=state.contexts + offered.T @ offered / len(offered),
-                longest=max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max()))),
-            )
+        phi, levels = state.phi, state.levels
+        if choice.bucket > PHI:
+            weight = self.variance_bound(state, vector) if state.settled else 0.0
+            levels = stored(levels, choice.bucket - 1, vector, answer, weight, self._multiplier)
+        if state.settled:  # a straggler of the burn-in must not move the variances that levels rely on
+            return state._replace(learnt=state.learnt + 1, levels=levels)
         if choice.bucket == PHI:
-            if not state.settled:  # a straggler of the burn-in must not move the variances that levels rely on
-                after = after._replace(phi=ratio_set.absorbed(state.phi, vector, answer))
-        elif choice.bucket > PHI:
-            level = choice.bucket - 1
-            weight = self.variance_bound(after, vector) if state.settled else 0.0
-            after = after._replace(levels=stored(after.levels, level, vector, answer, weight, self._multiplier))
-        return self._settle(after) if not state.settled else after
+            phi = ratio_set.absorbed(phi, vector, answer)
+        longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
+        contexts = state.contexts + offered.T @ offered / len(offered)
+        return self._settle(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
 
     def burn_in_length(self, dimension: int) -> int:
         """At least so many uniform steps: ⌈√(dT)⌉ unless set."""
@@ -209,10 +206,8 @@ class SupLogistic:
     def variance_bound(self, state: SupState, vector: Floats) -> float:
         """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""
         phi = state.phi
-        logit = abs(float(vector @ phi.centre))
-        if not self.is_printed:
-            logit += phi.radius * math.sqrt(max(0.0, float(vector @ phi.inverse @ vector)))
-        small = math.exp(-logit)
+        radius = 0.0 if self.is_printed else phi.radius
+        small = math.exp(-numerics.kernels.far_logit(vector, phi.centre, phi.inverse, radius))
         return small / (1.0 + small) ** 2
 
     def status(self, state: SupState) -> SupStatus:
@@ -276,7 +271,9 @@ class SupLogistic:
         """Printed: fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
         dimension, history = len(state.contexts), state.phi.history
         ridge = 1e-6 * max(state.longest, 1e-6) ** 2
-        theta = numerics.kernels.newton(history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60)[0]
+        theta = numerics.kernels.newton(
+            history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60
+        )[0]
         state = state._replace(phi=state.phi._replace(centre=theta))
         levels = empty_levels(self.number_of_levels, dimension)
         for s, old in enumerate(state.levels.histories):
@@ -296,7 +293,7 @@ class SupLogistic:
         budget = self.delta / (2 * self.number_of_levels) * share_of_certificate(issued)
         lines = (self.most_arms or 0) * self.horizon
         radius = certified_radius(rounded_up(largest), dimension, budget, lines)
-        return radius if radius * largest <= 0.5 ** (level + 1) else math.inf
+        return radius if radius * largest <= math.ldexp(0.5, -level) else math.inf
 
     def printed_alpha(self, dimension: int) -> float:
         """α = 3.5·√log(2(2+τ)·2STK/delta) with S = ⌊log₂T⌋, τ = √(dT)."""
@@ -311,7 +308,7 @@ def share_of_certificate(issued: int) -> float:
     Equal within epochs of doubling length, so that few different budgets occur.
     """
     epoch = (issued + 1).bit_length() - 1
-    return 1.0 / (2**epoch * (epoch + 1) * (epoch + 2))
+    return math.ldexp(1.0, -epoch) / ((epoch + 1) * (epoch + 2))
 
 
 def rounded_up(xi: float) -> float:
