@@ -72,9 +72,7 @@ class Writer:
     """Appends lines to a file; each is handed to the operating system before the call returns."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.is_new = not path.exists() or path.stat().st_size == 0
-        if not self.is_new:
+        if path.exists():
             _drop_torn_line(path)
         self._file = path.open("a", encoding="utf-8")
 

@@ -71,11 +71,10 @@ class ContextualSession:
         self._decided = 0
         self._learnt = 0
         self._next = 0
-        self._writer = None if path is None else log.Writer(Path(path))
-        if self._writer is not None and self._writer.is_new:
-            self._write(log.header(policy, self.dimension, self.seed, self.order))
-        elif self._writer is not None:
+        if path is not None and Path(path).exists():
             raise InvalidInput(f"{path} exists; ContextualSession.resume goes on with it, another path starts anew.")
+        self._writer = None if path is None else log.Writer(Path(path))
+        self._write(log.header(policy, self.dimension, self.seed, self.order))
 
     @property
     def decisions(self) -> int:

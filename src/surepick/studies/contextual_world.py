@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.contextual import AnyPolicy
+from surepick.contextual.one_pass import OnePassState
+from surepick.contextual.ratio_set import RatioSet
+from surepick.contextual.sup_logistic import SupState
 from surepick.logistic import probability_of_yes
 
 Floats = NDArray[np.float64]
@@ -97,3 +100,25 @@ def simulate(
                 watch(state)
         spent += time.process_time() - start
     return Run(regret, spent / horizon * 1e6, state)
+
+
+def misfit(state: Any, theta: Floats) -> float | None:
+    """How far θ is out in units of what the state's proved radius allows: above 1 it is not covered.
+
+    None for states without a proved radius. For SupLogistic the worst of Φ's set and of all certified levels.
+    """
+    if isinstance(state, RatioSet | OnePassState):
+        return _in_units(state.inverse, state.centre - theta, state.radius)
+    if isinstance(state, SupState):
+        levels = state.levels
+        worst = _in_units(state.phi.inverse, state.phi.centre - theta, state.phi.radius)
+        for s in np.flatnonzero(np.isfinite(levels.multipliers)):
+            worst = max(worst, _in_units(levels.inverses[s], levels.thetas[s] - theta, float(levels.multipliers[s])))
+        return worst
+    return None
+
+
+def _in_units(inverse: Floats, difference: Floats, radius: float) -> float:
+    if math.isinf(radius):
+        return 0.0
+    return math.sqrt(float(difference @ np.linalg.solve(inverse, difference))) / radius
