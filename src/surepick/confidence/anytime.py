@@ -359,7 +359,8 @@ def interval_anytime(
 ) -> Intervals:
     """Intervals that hold for all queries and all times at once, however the questions were chosen.
 
-    Needs no norm bound and no burn-in. `evidence` reuses a process already built from the same answers.
+    Needs no norm bound and no burn-in. `evidence` reuses a process already built from the same answers. All times are
+    meant of batches in their order; a single tally is shuffled anew at every call, so it counts as one look.
 
     >>> tally = Tally([[1.0]], pulls=[200], wins=[150])
     >>> result = interval_anytime(tally, [[1.0]], data="fixed")
@@ -377,7 +378,8 @@ def interval_anytime(
     return Intervals(
         method="anytime",
         guarantee=Guarantee.PROVED,
-        statement="All intervals hold at all times, by Ville's inequality (docs/theory.md, anytime sequence).",
+        statement=("All queries at once" if isinstance(answers, Tally) else "All queries and all times at once")
+        + ", by Ville's inequality (docs/theory.md, anytime sequence).",
         delta=delta,
         centre=centre,
         low=low,
