@@ -16,6 +16,7 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
 )
@@ -69,7 +70,7 @@ def interval_li(
     bound = validate.positive("norm_bound", norm_bound)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     longest = float(norms(tally.vectors).max())
     rows = estimate.span.coordinates(tally.vectors) / longest
     kappa = float(variance(np.array(bound * longest + 1.0)))
@@ -161,7 +162,7 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     """
     free = fit(tally, ridge=eta)
     if float(np.linalg.norm(free.theta)) <= radius:
-        return free.theta, 0.0
+        return free.theta, free.gap
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
     def value(theta: Floats) -> float:

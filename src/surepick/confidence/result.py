@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.logistic import Fit, Tally
+from surepick.logistic import Fit, Tally, fit
 
 Floats = NDArray[np.float64]
 
@@ -74,6 +74,19 @@ def pooled(answers: Answers) -> Tally:
         np.concatenate([batch.pulls for batch in batches]),
         np.concatenate([batch.wins for batch in batches]),
     ).merged()
+
+
+def plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
+    """The maximum-likelihood fit, the one passed in if it is one: theorems on it say nothing of a penalised fit."""
+    if fitted is None:
+        return fit(tally)
+    if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
+        raise InvalidInput(
+            "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
+            f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
+            "leave it out to fit afresh."
+        )
+    return fitted
 
 
 def fixed_design(data: Data) -> Condition:
