@@ -16,6 +16,7 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
     unbounded,
@@ -77,7 +78,7 @@ def interval_li(
     if norm_bound is None:
         return unbounded("li", guarantee, LI, delta, len(points), NEEDS_NORM_BOUND)
     bound = validate.positive("norm_bound", norm_bound)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     longest = float(norms(tally.vectors).max())
     rows = estimate.span.coordinates(tally.vectors) / longest
     kappa = float(variance(np.array(bound * longest + 1.0)))
@@ -173,7 +174,7 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     """
     free = fit(tally, ridge=eta)
     if float(np.linalg.norm(free.theta)) <= radius:
-        return free.theta, 0.0
+        return free.theta, free.gap
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
     def value(theta: Floats) -> float:

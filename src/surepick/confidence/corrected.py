@@ -21,13 +21,14 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
 )
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
-from surepick.logistic import Fit, Tally, fit
+from surepick.logistic import Fit, Tally
 
 Floats = NDArray[np.float64]
 Form = Literal["query", "ellipsoid"]
@@ -67,7 +68,7 @@ def interval_corrected(
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     name = "corrected" if form == "query" else "corrected-ellipsoid"
     conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
     width = np.full(len(points), np.inf)
@@ -140,14 +141,16 @@ class _Setting:
         return cls(tally, points, estimate, budget, xi_known, xi_estimated, known_norms)
 
     def radii(self, xi: float) -> Radii | None:
-        """The theorem at ξ, with what the fit lacks to the optimum added."""
-        if not math.isfinite(xi):
+        """The theorem at ξ, with what the fit lacks to the optimum added (docs/theory.md, 3.7)."""
+        gap, near = self.estimate.gap, 1 - self.xi_estimated * self.estimate.gap
+        if not (math.isfinite(xi) and near > 0):
             return None
         first = radii(xi, self.estimate.span.rank, self.budget)
         if first is None:
             return None
-        # The gap is measured at the estimate; at theta* it is at most e^{D/2} times that.
-        slack = 1.01 * self.estimate.gap * math.exp(first.shift / 2)
+        # The optimum is within D* of θ* and within −log(near) of the estimate, in logits; so the gap, measured at
+        # the estimate, is at θ* larger by half their sum in the exponent, at most.
+        slack = gap * math.exp(first.shift / 2) / math.sqrt(near)
         return radii(xi, self.estimate.span.rank, self.budget, slack=slack)
 
     def refine(self, xi: float) -> tuple[Radii | None, float]:
@@ -182,20 +185,23 @@ def plan_budget(
 
     `xi_best` is ξ if every answer had variance 1/4, `xi_known` its bound from prior knowledge (infinite without). The
     split is the one of smallest radius at their geometric mean, where the refined ξ tends to end, among those whose
-    burn-in holds at xi_known. `other_lines` counts the query lines that were not asked.
+    burn-in holds at xi_known. `other_lines` counts the query lines that were not asked. Without query lines the
+    ellipsoid is what counts.
     """
     typical = 1.5 * xi_best if math.isinf(xi_known) else math.sqrt(xi_best * xi_known)
     lines: dict[Version, int] = {"norm": query_lines, "union": other_lines}
     options = [
         Budget.split(version, delta, share, asked_lines, lines[version])
         for version in lines
-        for share in (0.03, 0.1, 0.25, 0.5)
+        for share in ((0.03, 0.1, 0.25, 0.5) if query_lines else (0.1, 0.5, 0.9, 0.99))
     ]
 
     def cost(budget: Budget) -> tuple[bool, float]:
         feasible = math.isinf(xi_known) or radii(xi_known, dimension, budget) is not None
         reached = radii(typical, dimension, budget) if math.isfinite(typical) else None
-        return not feasible, math.inf if reached is None else reached.query
+        if reached is None:
+            return not feasible, math.inf
+        return not feasible, reached.query if query_lines else reached.ellipsoid
 
     return min(options, key=cost)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.logistic import Fit, Tally
+from surepick.logistic import Fit, Tally, fit
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +82,19 @@ def unbounded(
     """The honest answer where a method lacks something it needs: the whole line, and why."""
     whole = np.full(queries, np.inf)
     return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
+
+
+def plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
+    """The maximum-likelihood fit, the one passed in if it is one: theorems on it say nothing of a penalised fit."""
+    if fitted is None:
+        return fit(tally)
+    if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
+        raise InvalidInput(
+            "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
+            f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
+            "leave it out to fit afresh."
+        )
+    return fitted
 
 
 def fixed_design(data: Data) -> Condition:
