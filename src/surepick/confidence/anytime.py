@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Span, factor, norms, span_of
@@ -70,6 +70,8 @@ class Evidence:
         if not query.any():
             return 0.0, 0.0
         if not self.span.contains(query[None, :])[0]:
+            return -math.inf, math.inf
+        if self.least.at.value >= math.log(1 / delta):  # then no point of the set is known to start from
             return -math.inf, math.inf
         inside = self.span.coordinates(query)
         return -self._support(-inside, delta), self._support(inside, delta)
@@ -193,14 +195,12 @@ def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: i
     Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT counts a vector.
     """
     validate.one_of("data", data, ("adaptive", "fixed"))
-    if isinstance(answers, Tally):
-        if data == "adaptive":
-            raise InvalidInput(
-                "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first "
-                "(or data='fixed' if no question depended on an answer); got a single tally."
-            )
-        answers = [answers]
-    vectors, batches = _indexed(answers)
+    if isinstance(answers, Tally) and data == "adaptive":
+        raise InvalidInput(
+            "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first "
+            "(or data='fixed' if no question depended on an answer); got a single tally."
+        )
+    vectors, batches = _indexed(batches_of(answers))
     span = span_of(vectors)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")

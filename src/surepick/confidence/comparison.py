@@ -15,6 +15,7 @@ from surepick.confidence.result import (
     Intervals,
     around,
     estimate_exists,
+    estimate_of,
     fixed_design,
     pooled,
     queries_in_span,
@@ -33,7 +34,7 @@ def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, 
     delta = validate.probability("delta", delta)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    estimate = estimate_of(tally, fitted)
     radius = float(norm.isf(delta / 2))
     width = radius * estimate.inverse_norms(points)
     low, high = around(points @ estimate.theta, width)
@@ -69,7 +70,7 @@ def interval_li(
     bound = validate.positive("norm_bound", norm_bound)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    estimate = estimate_of(tally, fitted)
     longest = float(norms(tally.vectors).max())
     rows = estimate.span.coordinates(tally.vectors) / longest
     kappa = float(variance(np.array(bound * longest + 1.0)))

@@ -20,6 +20,7 @@ from surepick.confidence.result import (
     Intervals,
     around,
     estimate_exists,
+    estimate_of,
     fixed_design,
     pooled,
     queries_in_span,
@@ -27,7 +28,7 @@ from surepick.confidence.result import (
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
-from surepick.logistic import Fit, Tally, fit
+from surepick.logistic import Fit, Tally
 
 Floats = NDArray[np.float64]
 Form = Literal["query", "ellipsoid"]
@@ -65,7 +66,7 @@ def interval_corrected(
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = fitted or fit(tally)
+    estimate = estimate_of(tally, fitted)
     name = "corrected" if form == "query" else "corrected-ellipsoid"
     conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
     width = np.full(len(points), np.inf)
@@ -225,9 +226,10 @@ def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
     needed = largest_xi(setting.estimate.span.rank, setting.budget)
     if math.isfinite(xi):
         times = (xi / needed) ** 2
-        more = math.ceil((times - 1) * setting.tally.total)
+        more = (times - 1) * setting.tally.total
         remedy = (
-            f"ask every vector about {times:.3g} times as often ({more:,} more answers in all), "
+            f"ask every vector about {times:.3g} times as often "
+            f"({f'{math.ceil(more):,}' if more < 1e12 else f'{more:.3g}'} more answers in all), "
             "or give a smaller norm bound if you know one"
         )
     else:

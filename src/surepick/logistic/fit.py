@@ -111,6 +111,11 @@ def fit(
     [1.098612]
     """
     ridge = validate.nonnegative("ridge", ridge)
+    if not isinstance(tally, Tally):
+        raise InvalidInput(
+            f"A fit needs a Tally, got {type(tally).__name__}; "
+            "rows and ones and zeros become one by Tally.from_answers(vectors, answers)."
+        )
     data = tally.asked()
     if len(data) == 0:
         raise InvalidInput("The tally holds no answers (every pulls is 0); a fit needs at least one.")
