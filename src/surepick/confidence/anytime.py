@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals, unbounded
+from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Span, factor, norms, span_of
@@ -78,6 +78,8 @@ class Evidence:
         if not query.any():
             return 0.0, 0.0
         if not self.span.contains(query[None, :])[0]:
+            return -math.inf, math.inf
+        if self.least.at.value >= math.log(1 / delta):  # then no point of the set is known to start from
             return -math.inf, math.inf
         inside = self.span.coordinates(query)
         return -self._support(-inside, delta), self._support(inside, delta)
@@ -203,11 +205,9 @@ def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: i
     Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT counts a vector.
     """
     validate.one_of("data", data, ("adaptive", "fixed"))
-    if isinstance(answers, Tally):
-        if data == "adaptive":
-            raise InvalidInput(ORDER_UNKNOWN.detail)
-        answers = [answers]
-    vectors, batches = _indexed(answers)
+    if isinstance(answers, Tally) and data == "adaptive":
+        raise InvalidInput(ORDER_UNKNOWN.detail)
+    vectors, batches = _indexed(batches_of(answers))
     span = span_of(vectors)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
