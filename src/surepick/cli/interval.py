@@ -100,8 +100,9 @@ def _print_tables(
         shown = "; ".join(recorded.left_out[:3]) + (" …" if len(recorded.left_out) > 3 else "")
         console.print(f"{len(recorded.left_out)} rows without a decision were left out ({shown}).")
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
-    for column in ("point", "method", "guarantee"):
-        grid.add_column(column)
+    grid.add_column("point")
+    for column in ("method", "guarantee"):
+        grid.add_column(column, no_wrap=True)
     for column in ("log-odds", "probability"):
         grid.add_column(column, justify="right", no_wrap=True)
     for i, name in enumerate(names):
