@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Span, factor, norms, span_of
@@ -38,6 +38,14 @@ GROWTH = 0.15
 
 RESTARTS_KEPT = 10
 """Terms of the mixture beyond the latest ten are left out: E only shrinks, so the sets only grow."""
+
+
+ORDER_UNKNOWN = Condition(
+    "order known",
+    False,
+    "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first, instead of a "
+    "single tally; or data='fixed' if no question depended on an answer.",
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,8 @@ class Evidence:
         if not query.any():
             return 0.0, 0.0
         if not self.span.contains(query[None, :])[0]:
+            return -math.inf, math.inf
+        if self.least.at.value >= math.log(1 / delta):  # then no point of the set is known to start from
             return -math.inf, math.inf
         inside = self.span.coordinates(query)
         return -self._support(-inside, delta), self._support(inside, delta)
@@ -195,14 +205,9 @@ def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: i
     Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT counts a vector.
     """
     validate.one_of("data", data, ("adaptive", "fixed"))
-    if isinstance(answers, Tally):
-        if data == "adaptive":
-            raise InvalidInput(
-                "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first "
-                "(or data='fixed' if no question depended on an answer); got a single tally."
-            )
-        answers = [answers]
-    vectors, batches = _indexed(answers)
+    if isinstance(answers, Tally) and data == "adaptive":
+        raise InvalidInput(ORDER_UNKNOWN.detail)
+    vectors, batches = _indexed(batches_of(answers))
     span = span_of(vectors)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -368,6 +373,12 @@ def interval_anytime(
     True
     """
     delta = validate.probability("delta", delta)
+    validate.one_of("data", data, ("adaptive", "fixed"))
+    scope = "All queries at once" if isinstance(answers, Tally) else "All queries and all times at once"
+    statement = f"{scope}, by Ville's inequality (docs/theory.md, anytime sequence)."
+    if evidence is None and isinstance(answers, Tally) and data == "adaptive":
+        points = validate.matrix("queries", queries, columns=answers.dimension)
+        return unbounded("anytime", Guarantee.PROVED, statement, delta, len(points), ORDER_UNKNOWN)
     evidence = evidence or plug_in_evidence(answers, data=data, order_seed=order_seed)
     points = validate.matrix("queries", queries, columns=evidence.span.dimension)
     empty = evidence.is_empty(delta=delta)
@@ -378,8 +389,7 @@ def interval_anytime(
     return Intervals(
         method="anytime",
         guarantee=Guarantee.PROVED,
-        statement=("All queries at once" if isinstance(answers, Tally) else "All queries and all times at once")
-        + ", by Ville's inequality (docs/theory.md, anytime sequence).",
+        statement=statement,
         delta=delta,
         centre=centre,
         low=low,

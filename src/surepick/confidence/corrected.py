@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.confidence.anytime import plug_in_evidence
+from surepick.confidence.anytime import Evidence, plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
 from surepick.confidence.result import (
     Answers,
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Form = Literal["query", "ellipsoid"]
 
 ANYTIME_SHARE = 0.2
-"""Share of delta that buys the first bound of xi where the user knows nothing of theta*."""
+"""Share of delta that buys the first bound of xi where what the user knows of theta* does not suffice."""
 
 
 def interval_corrected(
@@ -49,12 +49,14 @@ def interval_corrected(
     form: Form = "query",
     order_seed: int = 0,
     fitted: Fit | None = None,
+    evidence: Evidence | None = None,
 ) -> Intervals:
     """Intervals for xᵀθ* at all queries at once, by the corrected theorem; the default for fixed designs.
 
     Any of norm_bound (‖θ*‖), kappa (least variance of an asked vector) or logit_bounds (|xᵀθ*| of each row of the
-    tally) bounds ξ from above; without any, the anytime sequence does, for a fifth of delta. On the theorem's own event
-    ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+    tally) bounds ξ from above; where that does not suffice, the anytime sequence does, for a fifth of delta. On the
+    theorem's own event ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+    `fitted` and `evidence` reuse what was already computed from the same answers.
 
     >>> tally = Tally([[1.0, 0.0], [0.0, 1.0]], pulls=[900, 900], wins=[500, 400])
     >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid
@@ -72,11 +74,13 @@ def interval_corrected(
     width = np.full(len(points), np.inf)
     details: dict[str, float] = {"d": float(estimate.span.rank)}
     if estimate.converged:
-        share = 0.0 if knowledge else ANYTIME_SHARE
-        setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - share))
+        setting = _Setting.of(tally, points, estimate, knowledge, form, delta)
         xi = setting.xi_known
-        if not knowledge:
-            xi = _xi_without_knowledge(answers, setting, delta * share, order_seed)
+        # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
+        if radii(xi, estimate.span.rank, setting.budget) is None:
+            setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - ANYTIME_SHARE))
+            evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
+            xi = min(xi, _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE))
         outcome, xi_refined = setting.refine(xi)
         details |= {"xi": xi_refined, "xi_before_answers": xi}
         conditions.append(_burn_in(setting, xi, outcome))
@@ -212,9 +216,8 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
     return len(queries), sum(line not in asked for line in queries)
 
 
-def _xi_without_knowledge(answers: Answers, setting: _Setting, delta: float, order_seed: int) -> float:
+def _xi_by_evidence(evidence: Evidence, setting: _Setting, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
-    evidence = plug_in_evidence(answers, data="fixed", order_seed=order_seed)
     reach = evidence.reach(delta=delta)
     if not math.isfinite(reach):
         return math.inf
@@ -231,9 +234,10 @@ def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
     needed = largest_xi(setting.estimate.span.rank, setting.budget)
     if math.isfinite(xi):
         times = (xi / needed) ** 2
-        more = math.ceil((times - 1) * setting.tally.total)
+        more = (times - 1) * setting.tally.total
         remedy = (
-            f"ask every vector about {times:.3g} times as often ({more:,} more answers in all), "
+            f"ask every vector about {times:.3g} times as often "
+            f"({f'{math.ceil(more):,}' if more < 1e12 else f'{more:.3g}'} more answers in all), "
             "or give a smaller norm bound if you know one"
         )
     else:
