@@ -6,6 +6,8 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
+from surepick.errors import InvalidInput
+
 Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
@@ -90,7 +92,13 @@ def span_of(rows: Floats) -> Span:
     basis = np.zeros((dimension, rank))
     if rank:
         basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
-    return Span(dimension, rank, basis, scale)
+    span = Span(dimension, rank, basis, scale)
+    if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
+        raise InvalidInput(
+            f"Columns are combinations of one another in units too different to tell, from {scale[usable].min():.2g} to "
+            f"{scale.max():.2g}; scale the columns to similar size or remove the repeated ones."
+        )
+    return span
 
 
 def column_scale(rows: Floats) -> Floats:
