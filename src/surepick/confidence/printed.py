@@ -18,8 +18,8 @@ from surepick.confidence.result import (
     Intervals,
     around,
     estimate_exists,
-    estimate_of,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
 )
@@ -52,7 +52,7 @@ def interval_printed(
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = estimate_of(tally, fitted)
+    estimate = plain_fit(tally, fitted)
     conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
     width = np.full(len(points), np.inf)
     details: dict[str, float] = {"d": float(estimate.span.rank)}

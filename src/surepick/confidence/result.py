@@ -91,16 +91,25 @@ def pooled(answers: Answers) -> Tally:
     ).merged()
 
 
-def estimate_of(tally: Tally, fitted: Fit | None) -> Fit:
-    """The maximum-likelihood estimate, fitted here unless the caller has it."""
+def unbounded(
+    method: str, guarantee: Guarantee, statement: str, delta: float, queries: int, condition: Condition
+) -> Intervals:
+    """The honest answer where a method lacks something it needs: the whole line, and why."""
+    whole = np.full(queries, np.inf)
+    return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
+
+
+def plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
+    """The maximum-likelihood fit, the one passed in if it is one: theorems on it say nothing of a penalised fit."""
     if fitted is None:
         return fit(tally)
-    if not isinstance(fitted, Fit) or fitted.span.dimension != tally.dimension:
-        raise InvalidInput(f"fitted must be a fit of the same answers in {tally.dimension} dimensions.")
-    if fitted.ridge != 0 or (fitted.converged and fitted.multiplier != 0):
+    if not isinstance(fitted, Fit):
+        raise InvalidInput(f"fitted must be a Fit, as returned by surepick.fit, got {fitted!r}.")
+    if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
         raise InvalidInput(
-            f"fitted must be a plain fit, got one with ridge {fitted.ridge:g} and multiplier {fitted.multiplier:g}; "
-            "the theorems are about the maximum-likelihood estimate."
+            "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
+            f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
+            "leave it out to fit afresh."
         )
     return fitted
 

@@ -17,7 +17,7 @@ from scipy.optimize import brentq, minimize
 Version = Literal["union", "norm"]
 
 ROUNDING = 1.0 + 1e-9
-"""Final constants are raised by this factor, which covers the rounding of the formulas above them."""
+"""Constants are raised by this factor, which covers the rounding of the formulas above them."""
 
 HOPELESS = 1e300
 """Stands for infinity inside the optimiser, which subtracts."""
@@ -174,13 +174,13 @@ def radii(xi: float, dimension: int, budget: Budget, *, slack: float = 0.0) -> R
     """
     if xi > 1e3:  # far beyond any burn-in, and squares would overflow
         return None
-    tau = direction_radius(xi, budget.direction_nats) + slack
-    b = norm_radius(xi, dimension, budget.norm_nats) + slack
+    tau = direction_radius(xi, budget.direction_nats) * ROUNDING + slack
+    b = norm_radius(xi, dimension, budget.norm_nats) * ROUNDING + slack
     shift = largest_shift(xi, b if budget.version == "norm" else min(tau, b), b)
     if shift is None:
         return None
     excess = b * curvature_excess(shift)
-    return Radii(shift=shift * ROUNDING, query=(tau + excess) * ROUNDING, ellipsoid=(b + excess) * ROUNDING)
+    return Radii(shift=shift * ROUNDING, query=(min(tau, b) + excess) * ROUNDING, ellipsoid=(b + excess) * ROUNDING)
 
 
 def largest_shift(xi: float, asked: float, norm: float) -> float | None:
@@ -194,12 +194,14 @@ def largest_shift(xi: float, asked: float, norm: float) -> float | None:
 
     # excess is concave with slope 1 − ξb·K'(D), and K' runs from 1/2 to 1.
     if product < 1:
-        high = -math.log1p(-product)
+        high = -math.log1p(-product)  # D* of the norm version, which is never smaller
+        if not excess(high) > 0:  # only by rounding, where τ_s and b all but agree
+            return high
     elif product < 2:
         high = float(brentq(lambda shift: _curvature_slope(shift) - 1 / product, 0.0, 700.0))
+        if not excess(high) > 0:
+            return None
     else:
-        return None
-    if not excess(high) > 0:
         return None
     root = float(brentq(excess, 0.0, high, xtol=1e-14, rtol=1e-14))
     while excess(root) < 0 and root < high:
