@@ -56,13 +56,12 @@ def test_columns_repeated_in_units_too_different_are_refused_or_right(rng):
     base = rng.normal(size=(20, 2))
     for exponent in range(0, 100, 4):
         rows = np.column_stack([base, base[:, 0]]) * [10.0**exponent, 1.0, 10.0 ** (exponent / 2)]
-        try:
+        if exponent > 40:
+            with pytest.raises(InvalidInput, match="scale them to similar size"):
+                span_of(rows)
+        elif exponent < 20:
             span = span_of(rows)
-        except InvalidInput as error:
-            assert "scale the columns" in str(error)
-            assert exponent > 20
-            continue
-        np.testing.assert_allclose(span.embed(span.coordinates(rows))[:, 1], rows[:, 1], atol=1e-6)
+            np.testing.assert_allclose(span.embed(span.coordinates(rows))[:, 1], rows[:, 1], atol=1e-6)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))

@@ -95,8 +95,8 @@ def span_of(rows: Floats) -> Span:
     span = Span(dimension, rank, basis, scale)
     if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
         raise InvalidInput(
-            f"Columns are combinations of one another in units too different to tell, from {scale[usable].min():.2g} to "
-            f"{scale.max():.2g}; scale the columns to similar size or remove the repeated ones."
+            "Columns are combinations of one another in units too different to tell, from "
+            f"{scale[usable].min():.2g} to {scale.max():.2g}; scale them to similar size or remove the repeated ones."
         )
     return span
 
