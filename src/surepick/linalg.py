@@ -7,6 +7,8 @@ import scipy.linalg as sl
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from surepick.errors import InvalidInput
+
 Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
@@ -87,7 +89,13 @@ def span_of(rows: Floats) -> Span:
     basis = np.zeros((dimension, rank))
     if rank:
         basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
-    return Span(dimension, rank, basis, scale)
+    span = Span(dimension, rank, basis, scale)
+    if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
+        raise InvalidInput(
+            "Columns are combinations of one another in units too different to tell, from "
+            f"{scale[usable].min():.2g} to {scale.max():.2g}; scale them to similar size or remove the repeated ones."
+        )
+    return span
 
 
 def _clearly_full_rank(gram: Floats) -> bool:

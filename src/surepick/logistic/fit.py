@@ -201,7 +201,8 @@ class CountProblem:
 
     def movement(self, step: Floats) -> float:
         """Largest |xᵀstep|; a bound by lengths where that already settles that the full step is safe."""
-        bound = self.longest * math.sqrt(float(step @ step))
+        with np.errstate(over="ignore"):  # from far out a full step may be beyond all numbers
+            bound = self.longest * math.sqrt(float(step @ step))
         return bound if bound <= 1.0 else float(np.max(np.abs(self.rows @ step)))
 
     def feasible(self, theta: Floats) -> Floats:
@@ -278,7 +279,7 @@ class CountProblem:
         yes, no = probability_of_yes(logits), probability_of_yes(-logits)
         # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
         lower, upper = -no * change, yes * change
-        if np.any((np.minimum(lower, upper) < -1.0) & (self.pulls > 0)):
+        if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (self.pulls > 0)):
             return np.inf
         return float(self.pulls @ (yes * _bennett(lower) + no * _bennett(upper)))
 
