@@ -93,7 +93,7 @@ def span_of(rows: Floats) -> Span:
     if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
         raise InvalidInput(
             "Columns are combinations of one another in units too different to tell, from "
-            f"{scale[usable].min():.2g} to {scale.max():.2g}; scale them to similar size or remove the repeated ones."
+            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove the repeated ones."
         )
     return span
 
