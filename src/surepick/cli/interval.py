@@ -1,9 +1,12 @@
 """`surepick interval`: how far a fitted logistic model can be trusted at given points, all methods side by side."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from surepick.cli.output import print_json
 
 Data = Literal["adaptive", "fixed"]
 
@@ -29,7 +32,6 @@ def interval(
 ) -> None:
     """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
     from surepick.cli.answers import read_answers
-    from surepick.cli.output import print_json
     from surepick.confidence.menu import METHODS, default_methods, intervals_by_name
     from surepick.confidence.result import pooled
     from surepick.logistic import fit
@@ -98,26 +100,28 @@ def _print_tables(
     if recorded.left_out:
         shown = "; ".join(recorded.left_out[:3]) + (" …" if len(recorded.left_out) > 3 else "")
         console.print(f"{len(recorded.left_out)} rows without a decision were left out ({shown}).")
-    grid = Grid(title="Log-odds at each point (probability in brackets)", title_justify="left")
-    grid.add_column("point", overflow="fold")
-    for result in results:
-        grid.add_column(f"{result.method}\n[dim]{result.guarantee}[/dim]", justify="right")
+    grid = Grid(title="Log-odds, and as probability", title_justify="left")
+    grid.add_column("point")
+    for column in ("method", "guarantee"):
+        grid.add_column(column, no_wrap=True)
+    for column in ("log-odds", "probability"):
+        grid.add_column(column, justify="right", no_wrap=True)
     for i, name in enumerate(names):
-        grid.add_row(name, *[_cell(result, i) for result in results])
+        for place, result in enumerate(results):
+            last = place == len(results) - 1
+            grid.add_row(
+                name if place == 0 else "", result.method, str(result.guarantee), *_ends(result, i), end_section=last
+            )
     console.print(grid)
     for result in results:
         if not result.valid:
             console.print(f"[bold]{result.method}[/bold]: {result.reason}")
 
 
-def _cell(result: "Intervals", place: int) -> str:
-    import math
-
+def _ends(result: "Intervals", place: int) -> tuple[str, str]:
+    """The ends of an interval on both scales."""
     low, high = float(result.low[place]), float(result.high[place])
     if math.isinf(low) and math.isinf(high):
-        return "unbounded"
-
-    def chance(value: float) -> str:
-        return f"{100 / (1 + math.exp(-min(max(value, -700.0), 700.0))):.0f}%"
-
-    return f"{low:+.2f} … {high:+.2f}\n[dim]{chance(low)} … {chance(high)}[/dim]"
+        return "unbounded", ""
+    chances = [100 / (1 + math.exp(-min(max(end, -700.0), 700.0))) for end in (low, high)]
+    return f"{low:+.2f} … {high:+.2f}", f"{chances[0]:.1f}% … {chances[1]:.1f}%"

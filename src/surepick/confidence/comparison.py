@@ -16,6 +16,7 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
     unbounded,
@@ -38,7 +39,7 @@ def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, 
     delta = validate.probability("delta", delta)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     radius = float(norm.isf(delta / 2))
     width = radius * estimate.inverse_norms(points)
     low, high = around(points @ estimate.theta, width)
@@ -77,14 +78,15 @@ def interval_li(
     if norm_bound is None:
         return unbounded("li", guarantee, LI, delta, len(points), NEEDS_NORM_BOUND)
     bound = validate.positive("norm_bound", norm_bound)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     longest = float(norms(tally.vectors).max())
     rows = estimate.span.coordinates(tally.vectors) / longest
     kappa = float(variance(np.array(bound * longest + 1.0)))
     nats = math.log(3 * len(points) / delta)
     gram = gram_matrix(rows, tally.pulls.astype(float))
     smallest = float(np.linalg.eigvalsh(gram)[0])
-    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4
+    # Beyond this, kappa⁻⁴ overflows and no number of answers is enough.
+    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4 if kappa > 1e-70 else math.inf
     shape = factor(gram)
     burn_in = Condition(
         "burn-in of Li et al.",
@@ -93,7 +95,7 @@ def interval_li(
         + ("." if smallest >= needed else f": {needed / max(smallest, 1e-300):.3g} times as many answers."),
     )
     width = np.full(len(points), np.inf)
-    radius = 1.5 / kappa * math.sqrt(nats)
+    radius = 1.5 / kappa * math.sqrt(nats) if kappa > 0 else math.inf
     if burn_in.holds and shape is not None:
         scaled = shape.inverse_norms(estimate.span.coordinates(points) / longest)
         width = np.where(estimate.span.contains(points), radius * scaled, np.inf)
@@ -172,8 +174,6 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     The problem is not convex; a local search goes on from the penalised fit on the ball. Any point of it is valid.
     """
     free = fit(tally, ridge=eta)
-    if float(np.linalg.norm(free.theta)) <= radius:
-        return free.theta, 0.0
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
     def value(theta: Floats) -> float:
@@ -182,6 +182,8 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
         shape = factor(at.hessian + eta * np.eye(len(theta)))
         return math.inf if shape is None else shape.inverse_norm(at.gradient + eta * inside)
 
+    if float(np.linalg.norm(free.theta)) <= radius:
+        return free.theta, value(free.theta)
     start = fit(tally, ridge=eta, norm_bound=radius).theta
     found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)

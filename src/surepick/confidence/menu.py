@@ -38,10 +38,9 @@ def intervals_by_name(
     for name in methods:
         validate.one_of("method", name, METHODS)
     estimate = fitted or fit(pooled(answers))
-    known = any(each is not None for each in (norm_bound, kappa, logit_bounds))
-    needs_evidence = "anytime" in methods or ("corrected" in methods and not known)
     ordered = data == "fixed" or not isinstance(answers, Tally)
-    evidence = plug_in_evidence(answers, data=data, order_seed=order_seed) if needs_evidence and ordered else None
+    shared = "anytime" in methods and ordered
+    evidence = plug_in_evidence(answers, data=data, order_seed=order_seed) if shared else None
 
     def corrected(form: Literal["query", "ellipsoid"]) -> Intervals:
         return interval_corrected(
@@ -53,6 +52,7 @@ def intervals_by_name(
             kappa=kappa,
             logit_bounds=logit_bounds,
             form=form,
+            order_seed=order_seed,
             fitted=estimate,
             evidence=evidence,
         )
