@@ -80,7 +80,7 @@ def test_curvature_is_the_best_quadratic_below_the_loss(kernels):
 
 @BOTH
 def test_minorants_lie_below_the_loss_inside_the_ellipsoid(kernels):
-    rng, rows, answers, theta = data(n=30)
+    rng, rows, answers, _ = data(n=30)
     anchor, gradient, inverse, centre = rng.normal(size=3) * 0.3, np.zeros(3), np.eye(3), np.zeros(3)
     radius = 2.0
     total = 0.0
@@ -100,7 +100,7 @@ def test_minorants_lie_below_the_loss_inside_the_ellipsoid(kernels):
 
 @BOTH
 def test_one_pass_quadratic_tracks_its_own_minimum(kernels):
-    rng, rows, answers, _ = data(n=25)
+    _, rows, answers, _ = data(n=25)
     centre, inverse, floor = np.zeros(3), np.eye(3), 0.0
     terms = []
     for row, answer in zip(rows, answers, strict=True):
