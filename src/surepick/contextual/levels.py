@@ -84,7 +84,7 @@ def refreshed(now: Levels, level: int, multiplier: Multiplier) -> Levels:
     if math.isfinite(multipliers[level]):
         certificates[level] += 1
         # The ridge only keeps separated answers from running off; their estimate promises nothing.
-        ridge = 1e-9 * float(np.trace(now.information[level]))
+        ridge = 1e-12 * float(np.trace(now.information[level]))
         thetas[level] = kernels.newton(
             history.rows, history.answers, history.ones, thetas[level], ridge, TOLERANCE, 60
         )[0]

@@ -79,7 +79,7 @@ class LogisticUcb:
             Guarantee.CITED,
             f"Faury et al. 2020, Theorem {self.version + 1}; their confidence set is not re-derived here.",
             (LOGISTIC, SHORT_ARMS, KNOWN_NORM),
-            "O(K d² + 100 d²) time amortised, O(t d) memory; O(t d²) where the estimate leaves the ball",
+            "O(K d² + t d²) time, O(t d) memory",
         )
 
     @property
@@ -120,7 +120,7 @@ class LogisticUcb:
         """Update the estimate, move it into the ball, update V."""
         vector = chosen_vector(arms, choice, len(state.theta))
         ridge = self.ridge(len(vector))
-        now = estimate.updated(state.estimate, vector, clean_reward(reward), ridge)
+        now = estimate.updated(state.estimate, vector, clean_reward(reward), ridge, growth=0.0)
         design = state.design.copy()
         numerics.kernels.add_outer(design, vector, 1.0)
         if float(np.linalg.norm(now.theta)) <= self.norm_bound:

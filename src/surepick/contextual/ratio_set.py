@@ -164,12 +164,12 @@ def _anchored_anew(now: RatioSet) -> RatioSet:
     if math.isinf(old.radius):
         inverse = kernels.inverse(information)
         if not np.isfinite(inverse[0, 0]):
-            return now._replace(inverse=kernels.inverse(information + max(ridge, 1e-12) * np.eye(len(anchor))))
+            return _unbounded(now, information)
         norms = np.sqrt(kernels.squared_norms(rows, inverse))
         decrement = math.sqrt(max(0.0, float(gradient @ inverse @ gradient)))
         radius = outer_radius(float(norms.max()), decrement, _room(now))
         if math.isinf(radius):
-            return now._replace(inverse=inverse, centre=anchor)
+            return _unbounded(now, information)
         reaches = radius * norms
     else:
         reaches = np.abs(logits - rows @ old.centre) + old.radius * np.sqrt(kernels.squared_norms(rows, old.inverse))
@@ -177,11 +177,18 @@ def _anchored_anew(now: RatioSet) -> RatioSet:
         scaled = rows * (weights * kernels.curvatures(logits, reaches))[:, None]
         inverse = kernels.inverse(scaled.T @ rows)
         if not np.isfinite(inverse[0, 0]):
-            return now._replace(inverse=kernels.inverse(information), centre=anchor, radius=math.inf)
+            return _unbounded(now, information)
         shift = inverse @ gradient
         radius = _radius(now, gradient, inverse)
         reaches = np.minimum(reaches, np.abs(rows @ shift) + radius * np.sqrt(kernels.squared_norms(rows, inverse)))
     return now._replace(inverse=inverse, centre=anchor - shift, radius=radius)
+
+
+def _unbounded(now: RatioSet, information: Floats) -> RatioSet:
+    """No ellipsoid yet: a ridge makes the norms finite, largest where nothing is known."""
+    ridge = max(ANCHOR_RIDGE * now.longest**2, 1e-12)
+    inverse = numerics.kernels.inverse(information + ridge * np.eye(len(now.anchor)))
+    return now._replace(inverse=inverse, centre=now.anchor, radius=math.inf)
 
 
 def _restarted(now: RatioSet) -> RatioSet:

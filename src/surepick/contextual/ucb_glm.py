@@ -76,7 +76,7 @@ class UcbGlm:
             Guarantee.CITED if self.alpha is None else Guarantee.HEURISTIC,
             "Li, Lu and Zhou 2017, Theorem 2." if self.alpha is None else "Nothing is claimed for a set alpha.",
             (LOGISTIC, SHORT_ARMS, KNOWN_NORM, "contexts are independent and spread over all directions"),
-            "O(K d² + 100 d²) time amortised, O(t d) memory",
+            "O(K d² + t d²) time, O(t d) memory",
         )
 
     def radius(self, dimension: int) -> float:
@@ -100,7 +100,7 @@ class UcbGlm:
     def learn(self, state: UcbGlmState, arms: Floats, choice: Choice, reward: float) -> UcbGlmState:
         """Update the estimate and V."""
         vector = chosen_vector(arms, choice, len(state.inverse))
-        now = estimate.updated(state.estimate, vector, clean_reward(reward), RIDGE)
+        now = estimate.updated(state.estimate, vector, clean_reward(reward), RIDGE, growth=0.0)
         inverse = state.inverse.copy()
         numerics.kernels.add_outer(inverse, vector, 1.0)
         settled = state.settled or float(np.linalg.eigvalsh(inverse)[-1]) <= 1.0
