@@ -158,8 +158,8 @@ DETERMINISTIC = [
     LikelihoodRatioUcb(),
     OnePassUcb(3.0),
     Greedy(),
-    LogisticUcb(3.0, 1),
-    LogisticUcb(3.0, 2),
+    LogisticUcb(3.0, version=1),
+    LogisticUcb(3.0, version=2),
     OfuGlb(3.0),
     EcoLog(3.0),
 ]

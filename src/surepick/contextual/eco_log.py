@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
@@ -15,6 +14,7 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
+    NormBounded,
     chosen_vector,
     clean_arms,
     clean_dimension,
@@ -38,7 +38,7 @@ class EcoLogState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EcoLog:
+class EcoLog(NormBounded):
     """Choose the arm of largest xᵀθ + r·‖x‖ in W⁻¹, θ an online estimate.
 
     Each step θ moves to the minimiser over ‖θ‖ ≤ S of ‖θ − θ_t‖²_W/(2+S) + loss(θ), and W gains μ'(xᵀθ)·xxᵀ; θ̄ is the
@@ -46,17 +46,7 @@ class EcoLog:
     4·log(1+t), ν = ½ + 2·log(2√(1 + t/(4λ))/delta), λ = 1: the radius as the authors corrected it in their code.
     """
 
-    norm_bound: float
-    delta: float = 0.05
-
-    def __post_init__(self) -> None:
-        validate.positive("norm_bound", self.norm_bound)
-        validate.probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "eco-log"
+    name = "eco-log"
 
     @property
     def facts(self) -> Facts:

@@ -1,13 +1,15 @@
 """The ridge estimate kept up to date: online Newton steps, and a full warm-started fit whenever answers grew by 1%."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.policy import refit_due
+from surepick.contextual.policy import Choice, chosen_vector, clean_dimension, clean_reward, refit_due
 
 Floats = NDArray[np.float64]
 
@@ -72,3 +74,22 @@ def within_ball(now: Estimate, ridge: float, bound: float) -> tuple[Floats, Floa
             break
         weight = max(2.0 * weight, 1e-3)
     return theta, kernels.inverse(information + ridge * identity), gradient + ridge * theta, loss
+
+
+@dataclass(frozen=True)
+class RidgeLearner:
+    """Policies whose state is the ridge estimate; they differ in how they choose."""
+
+    ridge: float = 1.0
+
+    def __post_init__(self) -> None:
+        validate.positive("ridge", self.ridge)
+
+    def start(self, dimension: int) -> Estimate:
+        """The estimate before any reward."""
+        return first_estimate(clean_dimension(dimension), self.ridge)
+
+    def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
+        """Update the estimate."""
+        vector = chosen_vector(arms, choice, len(state.theta))
+        return updated(state, vector, clean_reward(reward), self.ridge)

@@ -21,15 +21,12 @@ class LikelihoodRatioUcb:
     The set holds the truth at all times with probability 1 − delta, however the arms come about.
     """
 
+    name = "likelihood-ratio-ucb"
+
     delta: float = 0.05
 
     def __post_init__(self) -> None:
         validate.probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "likelihood-ratio-ucb"
 
     @property
     def facts(self) -> Facts:

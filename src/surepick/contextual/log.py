@@ -14,45 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.contextual.eco_log import EcoLog
-from surepick.contextual.greedy import Greedy
-from surepick.contextual.likelihood_ratio import LikelihoodRatioUcb
-from surepick.contextual.logistic_ucb import LogisticUcb
-from surepick.contextual.ofu_glb import OfuGlb
-from surepick.contextual.ofu_log import OfuLog
-from surepick.contextual.one_pass import OnePassUcb
+from surepick.contextual.menu import CLASSES
 from surepick.contextual.policy import AnyPolicy, Choice
-from surepick.contextual.square_cb import SquareCb
-from surepick.contextual.sup_cb_glm import SupCbGlm
-from surepick.contextual.sup_logistic import SupLogistic
-from surepick.contextual.thompson import LogisticThompson
-from surepick.contextual.ucb_glm import UcbGlm
-from surepick.contextual.uniform import Uniform
 from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
 FORMAT = 1
 """Version of the format; files of another one are refused."""
-
-_CLASSES: dict[str, type[Any]] = {
-    each.__name__: each
-    for each in (
-        EcoLog,
-        Greedy,
-        LikelihoodRatioUcb,
-        LogisticThompson,
-        LogisticUcb,
-        OfuGlb,
-        OfuLog,
-        OnePassUcb,
-        SquareCb,
-        SupCbGlm,
-        SupLogistic,
-        UcbGlm,
-        Uniform,
-    )
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,9 +113,9 @@ def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def policy_of(start: dict[str, Any]) -> AnyPolicy:
     """The policy that the first line of a log describes."""
     name = start["policy"]
-    if name not in _CLASSES:
+    if name not in CLASSES:
         raise InvalidInput(f"The log was written by the policy {name!r}, which is not part of surepick.")
-    policy: AnyPolicy = _CLASSES[name](**start["configuration"])
+    policy: AnyPolicy = CLASSES[name](**start["configuration"])
     return policy
 
 

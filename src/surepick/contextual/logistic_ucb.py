@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick import validate
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.faury import customary_ridge, faury_gamma
@@ -17,6 +16,7 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
+    NormBounded,
     chosen_vector,
     clean_arms,
     clean_dimension,
@@ -47,7 +47,7 @@ class LogisticUcbState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogisticUcb:
+class LogisticUcb(NormBounded):
     """Choose the arm of largest μ(xᵀθ) + bonus, θ the ridge estimate moved into the ball ‖θ‖ ≤ S.
 
     With γ of `faury` and b = γ + (what moving into the ball costs), the mean value theorem gives for all x at once
@@ -57,13 +57,10 @@ class LogisticUcb:
     bounds the cost of moving by γ, hence its factor 2, and restricts θ further for its regret bound.
     """
 
-    norm_bound: float
     version: int = 1
-    delta: float = 0.05
 
     def __post_init__(self) -> None:
-        validate.positive("norm_bound", self.norm_bound)
-        validate.probability("delta", self.delta)
+        super().__post_init__()
         if self.version not in (1, 2):
             raise InvalidInput(f"version must be 1 or 2, got {self.version!r}.")
 

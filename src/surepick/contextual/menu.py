@@ -1,6 +1,7 @@
 """All contextual policies by the names they have on the command line and in logs."""
 
 from collections.abc import Callable
+from typing import Any
 
 from surepick.contextual.eco_log import EcoLog
 from surepick.contextual.greedy import Greedy
@@ -29,8 +30,8 @@ _MAKERS: dict[str, Callable[[int, int, float, float], AnyPolicy]] = {
     "sup-cb-glm": lambda horizon, arms, bound, delta: SupCbGlm(horizon, arms, bound, delta),
     "ucb-glm": lambda horizon, arms, bound, delta: UcbGlm(horizon, bound, delta),
     "ucb-glm-tuned": lambda horizon, arms, bound, delta: UcbGlm(horizon, bound, delta, alpha=1.0),
-    "logistic-ucb-1": lambda horizon, arms, bound, delta: LogisticUcb(bound, 1, delta),
-    "logistic-ucb-2": lambda horizon, arms, bound, delta: LogisticUcb(bound, 2, delta),
+    "logistic-ucb-1": lambda horizon, arms, bound, delta: LogisticUcb(bound, delta, version=1),
+    "logistic-ucb-2": lambda horizon, arms, bound, delta: LogisticUcb(bound, delta, version=2),
     "ofu-log": lambda horizon, arms, bound, delta: OfuLog(bound, delta),
     "ofu-glb": lambda horizon, arms, bound, delta: OfuGlb(bound, delta),
     "eco-log": lambda horizon, arms, bound, delta: EcoLog(bound, delta),
@@ -41,6 +42,11 @@ _MAKERS: dict[str, Callable[[int, int, float, float], AnyPolicy]] = {
 }
 
 NAMES = tuple(_MAKERS)
+
+CLASSES: dict[str, type[Any]] = {
+    type(policy).__name__: type(policy) for policy in (maker(2, 2, 1.0, 0.05) for maker in _MAKERS.values())
+}
+"""The classes behind the names, by which logs refer to them."""
 
 
 def policy_by_name(name: str, *, horizon: int, arms: int, norm_bound: float, delta: float = 0.05) -> AnyPolicy:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick import validate
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.loss_set import most_promising
@@ -16,6 +15,7 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
+    NormBounded,
     chosen_vector,
     clean_arms,
     clean_dimension,
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class OfuGlb:
+class OfuGlb(NormBounded):
     """Choose the arm whose score can be largest over {θ : ‖θ‖ ≤ S, L_t(θ) − L_t(best in the ball) ≤ β²}.
 
     β² = log(1/delta) + d·log(max(e, 2eS·ℓ_t/d)), ℓ_t = (1 + S/2)(t − 1). Two enlargements keep the set valid
@@ -35,17 +35,7 @@ class OfuGlb:
     scores; the best loss in the ball is replaced by that of a point in it.
     """
 
-    norm_bound: float
-    delta: float = 0.05
-
-    def __post_init__(self) -> None:
-        validate.positive("norm_bound", self.norm_bound)
-        validate.probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "ofu-glb"
+    name = "ofu-glb"
 
     @property
     def facts(self) -> Facts:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick import validate
 from surepick.contextual import estimate
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.faury import customary_ridge, faury_gamma
@@ -17,6 +16,7 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
+    NormBounded,
     chosen_vector,
     clean_arms,
     clean_dimension,
@@ -28,20 +28,10 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class OfuLog:
+class OfuLog(NormBounded):
     """Choose the arm whose score can be largest over {θ : L_λ(θ) − min L_λ ≤ (γ + γ²/√λ)²}, L_λ the ridge loss."""
 
-    norm_bound: float
-    delta: float = 0.05
-
-    def __post_init__(self) -> None:
-        validate.positive("norm_bound", self.norm_bound)
-        validate.probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "ofu-log"
+    name = "ofu-log"
 
     @property
     def facts(self) -> Facts:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
     Choice,
     Facts,
+    NormBounded,
     chosen_vector,
     clean_arms,
     clean_dimension,
@@ -41,7 +41,7 @@ class OnePassState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OnePassUcb:
+class OnePassUcb(NormBounded):
     """Choose the arm whose score can be largest in an ellipsoid around a likelihood-ratio set.
 
     For any forecasts made in time, L_t(θ*) ≤ Σ(forecasters' losses) + log 1/delta at all times with probability
@@ -50,17 +50,7 @@ class OnePassUcb:
     first term (‖θ*‖²/norm_bound² − 1)/2 ≤ 0 and as a cap of every reach.
     """
 
-    norm_bound: float
-    delta: float = 0.05
-
-    def __post_init__(self) -> None:
-        validate.positive("norm_bound", self.norm_bound)
-        validate.probability("delta", self.delta)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "one-pass-ucb"
+    name = "one-pass-ucb"
 
     @property
     def facts(self) -> Facts:

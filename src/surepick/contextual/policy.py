@@ -78,6 +78,18 @@ KNOWN_NORM = "norm_bound is at least the length of the true parameter"
 FRESH_CONTEXTS = "the arms offered do not depend on earlier choices or rewards"
 
 
+@dataclass(frozen=True)
+class NormBounded:
+    """Configuration of policies that know a bound of the norm of θ*."""
+
+    norm_bound: float
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        validate.positive("norm_bound", self.norm_bound)
+        validate.probability("delta", self.delta)
+
+
 def clean_dimension(dimension: int) -> int:
     """Return the dimension if it is a whole number above zero."""
     if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1:

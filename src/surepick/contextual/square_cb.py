@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.contextual import estimate
-from surepick.contextual.estimate import Estimate
-from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_dimension, clean_reward
+from surepick.contextual.estimate import Estimate, RidgeLearner
+from surepick.contextual.policy import Choice, Facts, clean_arms
 from surepick.guarantee import Guarantee
 from surepick.logistic import probability_of_yes
 
@@ -17,24 +16,20 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SquareCb:
+class SquareCb(RidgeLearner):
     """An arm whose predicted reward lies g below the best has probability 1/(K + γg), the best one all the rest.
 
     γ = sharpness·√(K·t/(d·log(t+1))): the theorem's γ = √(K·T/R) with the regret R of the predictions put at d·log T
     and T at the steps so far.
     """
 
-    ridge: float = 1.0
+    name = "square-cb"
+
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        validate.positive("ridge", self.ridge)
+        super().__post_init__()
         validate.positive("sharpness", self.sharpness)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "square-cb"
 
     @property
     def facts(self) -> Facts:
@@ -46,10 +41,6 @@ class SquareCb:
             ("the predictions' squared error exceeds the best possible by d·log t at most",),
             "O(K d + 100 d²) time amortised, O(t d) memory",
         )
-
-    def start(self, dimension: int) -> Estimate:
-        """The estimate before any reward."""
-        return estimate.first_estimate(clean_dimension(dimension), self.ridge)
 
     def probabilities(self, state: Estimate, arms: Floats) -> Floats:
         """With which probability each arm is chosen."""
@@ -68,8 +59,3 @@ class SquareCb:
         shares = self.probabilities(state, arms)
         index = min(int(np.searchsorted(np.cumsum(shares), rng.random(), side="right")), len(shares) - 1)
         return Choice(index, float(shares[index]))
-
-    def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
-        """Update the estimate."""
-        vector = chosen_vector(arms, choice, len(state.theta))
-        return estimate.updated(state, vector, clean_reward(reward), self.ridge)

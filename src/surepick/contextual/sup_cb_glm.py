@@ -49,6 +49,8 @@ class SupCbGlm:
     fixed-design bound does not apply to it (`surepick study supcb` shows the shift).
     """
 
+    name = "sup-cb-glm"
+
     horizon: int
     most_arms: int
     norm_bound: float
@@ -66,11 +68,6 @@ class SupCbGlm:
             raise InvalidInput(f"most_arms must be at least 1, got {self.most_arms}.")
         if self.burn_in is not None and not 1 <= self.burn_in <= self.horizon:
             raise InvalidInput(f"burn_in must lie between 1 and the horizon {self.horizon}, got {self.burn_in}.")
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "sup-cb-glm"
 
     @property
     def facts(self) -> Facts:

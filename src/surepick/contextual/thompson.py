@@ -6,34 +6,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.contextual import estimate
-from surepick.contextual.estimate import Estimate
-from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_dimension, clean_reward
+from surepick.contextual.estimate import Estimate, RidgeLearner
+from surepick.contextual.policy import Choice, Facts, clean_arms
 from surepick.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LogisticThompson:
+class LogisticThompson(RidgeLearner):
     """Draw θ from N(ridge estimate, scale²·(information + ridge)⁻¹) and choose the best arm under it.
 
     The propensity has no closed form: it is estimated from `draws` further draws of θ, as (1 + how many of them prefer
     the same arm)/(1 + draws).
     """
 
-    ridge: float = 1.0
+    name = "logistic-thompson"
+
     scale: float = 1.0
     draws: int = 99
 
     def __post_init__(self) -> None:
-        validate.positive("ridge", self.ridge)
+        super().__post_init__()
         validate.positive("scale", self.scale)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "logistic-thompson"
 
     @property
     def facts(self) -> Facts:
@@ -45,10 +40,6 @@ class LogisticThompson:
             "O(100 K d + d³ + 100 d²) time amortised, O(t d) memory",
         )
 
-    def start(self, dimension: int) -> Estimate:
-        """The estimate before any reward."""
-        return estimate.first_estimate(clean_dimension(dimension), self.ridge)
-
     def choose(self, state: Estimate, arms: Floats, rng: np.random.Generator) -> Choice:
         """The best arm under the first draw."""
         offered = clean_arms(arms, len(state.theta))
@@ -56,8 +47,3 @@ class LogisticThompson:
         thetas = state.theta + self.scale * rng.standard_normal((1 + self.draws, len(root))) @ root.T
         best = np.argmax(thetas @ offered.T, axis=1)
         return Choice(int(best[0]), float(np.mean(best == best[0])))
-
-    def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
-        """Update the estimate."""
-        vector = chosen_vector(arms, choice, len(state.theta))
-        return estimate.updated(state, vector, clean_reward(reward), self.ridge)

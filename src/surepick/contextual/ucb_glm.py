@@ -52,6 +52,8 @@ class UcbGlm:
     α = (3σ/κ)·√((d/2)·log(1 + 2T/d) + log(1/delta)) with σ = 1/2.
     """
 
+    name = "ucb-glm"
+
     horizon: int
     norm_bound: float
     delta: float = 0.05
@@ -63,11 +65,6 @@ class UcbGlm:
         validate.probability("delta", self.delta)
         if self.alpha is not None:
             validate.positive("alpha", self.alpha)
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "ucb-glm"
 
     @property
     def facts(self) -> Facts:

@@ -15,10 +15,7 @@ Floats = NDArray[np.float64]
 class Uniform:
     """Choose at random and learn nothing; the state is the dimension."""
 
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "uniform"
+    name = "uniform"
 
     @property
     def facts(self) -> Facts:
