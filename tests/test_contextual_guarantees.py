@@ -135,6 +135,14 @@ def test_suplogistic_says_when_the_arms_do_not_span():
     assert policy.status(state).context_spread == 0
 
 
+def test_suplogistic_claims_nothing_beyond_its_horizon():
+    rng = np.random.default_rng(0)
+    policy = SupLogistic(50)
+    status = policy.status(simulate(policy, ball_world(rng), 51, rng).state)
+    assert not status.speaks
+    assert "51 steps are more than the horizon of 50" in status.sentence
+
+
 def test_suplogistic_files_late_rewards_where_they_belong():
     policy = SupLogistic(1500, alpha=0.7, burn_in=200)
     _, state = designs(policy, 1, redraw=False)

@@ -1,6 +1,8 @@
 """The compiled inner loops against their NumPy reference, and both against the mathematics."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -144,6 +146,16 @@ def test_support_is_the_largest_score_in_the_set(kernels):
     assert exact.success
     best = float(direction @ exact.x)
     assert best - 1e-6 <= found <= best + 0.01 * (best - direction @ start)
+
+
+def test_without_numba_the_reference_runs():
+    code = (
+        "import sys; sys.modules['numba'] = None; import numpy as np;"
+        "from surepick.contextual import LikelihoodRatioUcb, numerics; policy = LikelihoodRatioUcb();"
+        "state = policy.start(2); choice = policy.choose(state, np.eye(2), np.random.default_rng(0));"
+        "policy.learn(state, np.eye(2), choice, 1); print(numerics.kernels.NAME)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "numpy\n"
 
 
 def test_compiled_equals_plain_on_random_input():

@@ -226,11 +226,14 @@ class SupLogistic:
             )
             for s in range(self.number_of_levels)
         )
-        return SupStatus(levels[0].certified, self._sentence(state, levels, spread), spread, levels)
+        speaks = levels[0].certified and state.learnt <= self.horizon
+        return SupStatus(speaks, self._sentence(state, levels, spread), spread, levels)
 
     def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
         if self.is_printed:
             return f"These constants are {self.facts.guarantee}: no width is certified."
+        if state.learnt > self.horizon:
+            return f"{state.learnt} steps are more than the horizon of {self.horizon}: nothing is claimed beyond it."
         if not state.settled:
             reach = self._reach(state)
             return (
