@@ -171,6 +171,9 @@ def test_compiled_equals_plain_on_random_input():
         "largest_entry": (rows,),
         "expert_evidence": (rng.normal(size=3), np.abs(rng.normal(size=(4, 6)))),
         "tangent_offset": (rng.normal(size=3), np.abs(rng.normal(size=(4, 6)))),
+        "reaches_of": (rows, theta, rows[1], inverse, 0.7),
+        "minorant_matrix": (rows, answers + 0.5, theta, np.abs(rows[:, 0])),
+        "border_shares": (rng.normal(size=5), np.linspace(1, 0.1, 5), 3.0),
         "support": (rows, answers, 0.1, theta, rows[3], inverse, 50.0),
     }.items():
         ours, reference = getattr(compiled, name)(*arguments), getattr(plain, name)(*arguments)

@@ -274,6 +274,35 @@ def curvatures(logits: Floats, reaches: Floats) -> Floats:
 
 
 @_jit
+def reaches_of(rows: Floats, anchor: Floats, centre: Floats, inverse: Floats, radius: float) -> Floats:
+    """See `plain.reaches_of`."""
+    result = np.empty(len(rows))
+    shift = centre - anchor
+    for i in range(len(rows)):
+        result[i] = abs(_dot(rows[i], shift)) + radius * math.sqrt(_squared_norm(rows[i], inverse))
+    return result
+
+
+@_jit
+def minorant_matrix(rows: Floats, weights: Floats, anchor: Floats, reaches: Floats) -> Floats:
+    """See `plain.minorant_matrix`."""
+    n, d = rows.shape
+    result = np.zeros((d, d))
+    for i in range(n):
+        if weights[i] == 0.0:
+            continue
+        weight = weights[i] * _curvature(_dot(rows[i], anchor), reaches[i])
+        for j in range(d):
+            scaled = weight * rows[i, j]
+            for k in range(j + 1):
+                result[j, k] += scaled * rows[i, k]
+    for j in range(d):
+        for k in range(j):
+            result[k, j] = result[j, k]
+    return result
+
+
+@_jit
 def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> float:
     """See `plain.online_step`."""
     v = _dot(vector, theta)
@@ -330,6 +359,27 @@ def expert_evidence(scores: Floats, restarts: Floats) -> Floats:
             total += math.exp(scores[e] - restarts[j, 3 + e] - top)
         result[j] = restarts[j, 1] + top + math.log(total / len(scores))
     return result
+
+
+@_jit
+def border_shares(terms: Floats, growth: Floats, level: float) -> Floats:
+    """See `plain.border_shares`."""
+    rise = 0.0
+    shares = np.empty(len(terms))
+    for _ in range(30):
+        top = -math.inf
+        for j in range(len(terms)):
+            top = max(top, terms[j] + growth[j] * rise)
+        total = 0.0
+        for j in range(len(terms)):
+            shares[j] = math.exp(terms[j] + growth[j] * rise - top)
+            total += shares[j]
+        shares /= total
+        step = (level - math.log(total) - top) / max(_dot(shares, growth), 1e-3)
+        rise = max(rise + min(step, 50.0), 0.0)
+        if abs(step) < 1e-2 or (rise == 0.0 and step < 0.0):
+            break
+    return shares
 
 
 @_jit

@@ -108,6 +108,16 @@ def curvatures(logits: Floats, reaches: Floats) -> Floats:
     return np.where(reaches < 1e-2, variance(v) * (1 - np.minimum(reaches, 1.0) / 3), safe)
 
 
+def reaches_of(rows: Floats, anchor: Floats, centre: Floats, inverse: Floats, radius: float) -> Floats:
+    """|xᵀ(centre − anchor)| + radius·‖x‖ in the inverse, for every row: how far xᵀθ can be from xᵀanchor."""
+    return np.abs(rows @ (centre - anchor)) + radius * np.sqrt(squared_norms(rows, inverse))
+
+
+def minorant_matrix(rows: Floats, weights: Floats, anchor: Floats, reaches: Floats) -> Floats:
+    """Σ w·c·xxᵀ with c of `curvatures` at the anchor: the curvature of a lower bound of the weighted loss; O(n d²)."""
+    return np.asarray((rows * (weights * curvatures(rows @ anchor, reaches))[:, None]).T @ rows)
+
+
 def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> float:
     """One online Newton step of θ and its inverse information, in place; O(d²). Returns the gain in log-determinant."""
     v = vector @ theta
@@ -169,6 +179,25 @@ def expert_evidence(scores: Floats, restarts: Floats) -> Floats:
     since = scores - restarts[:, 3:]
     top = since.max(axis=1)
     return np.asarray(restarts[:, 1] + top + np.log(np.exp(since - top[:, None]).mean(axis=1)))
+
+
+def border_shares(terms: Floats, growth: Floats, level: float) -> Floats:
+    """Softmax of terms + growth·r, r the rise at which log Σ exp(terms + growth·r) is the level, or zero.
+
+    Newton's method on a convex function, about to 0.01; any shares are valid where this is used.
+    """
+    rise = 0.0
+    for _ in range(30):
+        logs = terms + growth * rise
+        top = logs.max()
+        shares = np.exp(logs - top)
+        total = shares.sum()
+        shares /= total
+        step = (level - math.log(total) - top) / max(float(shares @ growth), 1e-3)
+        rise = max(rise + min(step, 50.0), 0.0)
+        if abs(step) < 1e-2 or (rise == 0.0 and step < 0.0):
+            break
+    return np.asarray(shares)
 
 
 def tangent_offset(scores: Floats, restarts: Floats) -> float:

@@ -160,28 +160,26 @@ def _anchored_anew(now: RatioSet) -> RatioSet:
     anchor, loss, gradient, information, _ = kernels.newton(rows, answers, weights, now.anchor, ridge, 1e-2, 25)
     old = now
     now = now._replace(anchor=anchor, loss=loss, gradient=gradient, anchor_fit=history.count)
-    logits = rows @ anchor
     if math.isinf(old.radius):
         inverse = kernels.inverse(information)
         if not np.isfinite(inverse[0, 0]):
             return _unbounded(now, information)
-        norms = np.sqrt(kernels.squared_norms(rows, inverse))
+        largest = math.sqrt(kernels.squared_norms(rows, inverse).max())
         decrement = math.sqrt(max(0.0, float(gradient @ inverse @ gradient)))
-        radius = outer_radius(float(norms.max()), decrement, _room(now))
+        radius = outer_radius(largest, decrement, _room(now))
         if math.isinf(radius):
             return _unbounded(now, information)
-        reaches = radius * norms
+        reaches = kernels.reaches_of(rows, anchor, anchor, inverse, radius)
     else:
-        reaches = np.abs(logits - rows @ old.centre) + old.radius * np.sqrt(kernels.squared_norms(rows, old.inverse))
-    for _ in range(SHARPENINGS):
-        scaled = rows * (weights * kernels.curvatures(logits, reaches))[:, None]
-        inverse = kernels.inverse(scaled.T @ rows)
+        reaches = kernels.reaches_of(rows, anchor, old.centre, old.inverse, old.radius)
+    for sharpening in range(SHARPENINGS):
+        inverse = kernels.inverse(kernels.minorant_matrix(rows, weights, anchor, reaches))
         if not np.isfinite(inverse[0, 0]):
             return _unbounded(now, information)
-        shift = inverse @ gradient
-        radius = _radius(now, gradient, inverse)
-        reaches = np.minimum(reaches, np.abs(rows @ shift) + radius * np.sqrt(kernels.squared_norms(rows, inverse)))
-    return now._replace(inverse=inverse, centre=anchor - shift, radius=radius)
+        centre, radius = anchor - inverse @ gradient, _radius(now, gradient, inverse)
+        if sharpening + 1 < SHARPENINGS:
+            reaches = np.minimum(reaches, kernels.reaches_of(rows, anchor, centre, inverse, radius))
+    return now._replace(inverse=inverse, centre=centre, radius=radius)
 
 
 def _unbounded(now: RatioSet, information: Floats) -> RatioSet:
@@ -205,7 +203,7 @@ def _weights(now: RatioSet) -> tuple[Floats, int]:
     """Choose the shares p (in place of the restarts' third column) and return the answers' weights, and the first one.
 
     The best shares are those of the restarts' evidence where it matters, at the border of the set. There a restart's
-    loss has risen above that at the anchor in proportion to its answers, by about `rise` for all of them.
+    loss has risen above that at the anchor in proportion to its answers (`border_shares`).
     """
     history = now.history
     totals = np.zeros(history.count + 1)
@@ -213,15 +211,7 @@ def _weights(now: RatioSet) -> tuple[Floats, int]:
     starts = now.restarts[:, 0].astype(np.intp)
     terms = numerics.kernels.expert_evidence(now.scores, now.restarts) + totals[-1] - totals[starts]
     growth = 1.0 - starts / history.count
-    rise = 0.0
-    for _ in range(30):  # log Σ exp(terms + growth·rise) = log 1/delta, by Newton's method on a convex function
-        shares = np.exp(terms + growth * rise - (terms + growth * rise).max())
-        value = math.log(shares.sum()) + float((terms + growth * rise).max())
-        shares /= shares.sum()
-        step = (now.log_level - value) / max(float(shares @ growth), 1e-3)
-        rise += min(step, 50.0)
-        if abs(step) < 1e-2:
-            break
+    shares = numerics.kernels.border_shares(terms, growth, now.log_level)
     shares[(shares < 1e-6) | (growth <= 0)] = 0.0
     shares /= shares.sum()
     now.restarts[:, 2] = shares
