@@ -1,4 +1,4 @@
-"""Constants of the corrected theorem: every printed digit, the ingredients against quadrature, the proof's last step."""
+"""Constants of the corrected theorem: every printed digit, the ingredients by quadrature, the last step of the proof."""
 
 import math
 
