@@ -53,6 +53,14 @@ def real(name: str, value: float) -> float:
     return number
 
 
+def whole(name: str, value: int) -> int:
+    """Return `value` if it is a whole number above zero."""
+    number = real(name, value)
+    if number < 1 or number != int(number):
+        raise InvalidInput(f"{name} must be a whole number above 0, got {value!r}.")
+    return int(number)
+
+
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """Return `value` if it is one of the allowed words."""
     if not (isinstance(value, str) and value in allowed):

@@ -112,6 +112,8 @@ def fit(
     [1.098612]
     """
     ridge = validate.nonnegative("ridge", ridge)
+    tolerance = validate.positive("tolerance", tolerance)
+    max_iterations = validate.whole("max_iterations", max_iterations)
     if not isinstance(tally, Tally):
         raise InvalidInput(
             f"A fit needs a Tally, got {type(tally).__name__}; "
@@ -122,6 +124,8 @@ def fit(
         raise InvalidInput("The tally holds no answers (every pulls is 0); a fit needs at least one.")
     normal, level = None, 0.0
     if equality is not None:
+        if not isinstance(equality, tuple | list) or len(equality) != 2:
+            raise InvalidInput(f"equality must be a pair of a vector and a number, got {equality!r}.")
         normal = validate.vector("equality vector", equality[0], length=data.dimension)
         level = validate.real("equality value", equality[1])
         if not normal.any():
