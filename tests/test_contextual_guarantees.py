@@ -184,3 +184,28 @@ def test_outer_radius_solves_its_equation_from_above():
         value = -decrement * r + (math.expm1(-k * r) + k * r) / k**2
         assert room * (1 - 1e-9) <= value <= room * 1.001
     assert math.isinf(outer_radius(1.0, 1.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [SupLogistic(3000, alpha=0.7, burn_in=200), SupLogistic(3000, DELTA)],
+    ids=["printed", "corrected"],
+)
+def test_many_steps_at_once_are_the_same_as_one_by_one(policy):
+    world = ball_world(np.random.default_rng(2), dimension=2, arms=5, norm=1.0)
+    arms, probabilities, uniforms = next(world.blocks(3000, np.random.default_rng(3)))
+    rewards = (uniforms[:, None] < probabilities).astype(float)
+    state, rng, single = policy.start(2), np.random.default_rng(4), []
+    for i in range(3000):
+        choice = policy.choose(state, arms[i], rng)
+        state = policy.learn(state, arms[i], choice, rewards[i, choice.index])
+        single.append(choice.index)
+    many, chosen = policy.advance(policy.start(2), arms[:1234], rewards[:1234], np.random.default_rng(4))
+    many, rest = policy.advance(many, arms[1234:], rewards[1234:], np.random.default_rng(5))
+    assert [*chosen, *rest] == single
+    assert many.learnt == state.learnt == 3000
+    for one, other in zip(many.levels.histories, state.levels.histories, strict=True):
+        assert np.array_equal(one.rows, other.rows)
+        assert np.array_equal(one.answers, other.answers)
+    assert np.allclose(many.levels.thetas, state.levels.thetas, rtol=1e-12)
+    assert sum(len(history) > 0 for history in state.levels.histories) >= 1

@@ -430,6 +430,36 @@ def route(
 
 
 @_jit
+def advance(
+    arms: Floats,
+    thetas: Floats,
+    inverses: Floats,
+    multipliers: Floats,
+    last_width: float,
+    centre: Floats,
+    phi_inverse: Floats,
+    radius: float,
+    information: Floats,
+    current: Floats,
+    growth: Floats,
+    limit: float,
+    chosen: NDArray[np.int64],
+    buckets: NDArray[np.int64],
+) -> int:
+    """See `plain.advance`."""
+    for t in range(len(arms)):
+        index, level, kept = route(arms[t], thetas, inverses, multipliers, last_width)
+        chosen[t], buckets[t] = index, level + 1 if kept else -1
+        if kept:
+            vector = arms[t, index]
+            weight = _variance(far_logit(vector, centre, phi_inverse, radius))
+            growth[level] += add_information(information[level], current[level], vector, weight)
+            if growth[level] >= limit:
+                return t + 1
+    return len(arms)
+
+
+@_jit
 def support(
     rows: Floats, answers: Floats, ridge: float, start: Floats, direction: Floats, inverse: Floats, ceiling: float
 ) -> float:

@@ -52,14 +52,27 @@ class History:
         """A weight of one for every entry."""
         return np.ones(self.count)
 
+    def extended(self, rows: Floats, answers: Floats) -> "History":
+        """This history and many entries more."""
+        if len(rows) == 0:
+            return self
+        buffer, count, total = self.buffer, self.count, self.count + len(rows)
+        if buffer.filled != count or total > len(buffer.rows):
+            buffer = self._copied(max(16, 2 * total))
+        buffer.rows[count:total], buffer.answers[count:total] = rows, answers
+        buffer.filled = total
+        return History(buffer, total)
+
+    def _copied(self, size: int) -> _Buffer:
+        rows, answers = np.empty((size, self.buffer.rows.shape[1])), np.empty(size)
+        rows[: self.count], answers[: self.count] = self.rows, self.answers
+        return _Buffer(rows, answers, self.count)
+
     def appended(self, vector: Floats, answer: float) -> "History":
         """This history and one entry more."""
         buffer, count = self.buffer, self.count
         if buffer.filled != count or count == len(buffer.rows):
-            size = max(16, 2 * count)
-            rows, answers = np.empty((size, buffer.rows.shape[1])), np.empty(size)
-            rows[:count], answers[:count] = self.rows, self.answers
-            buffer = _Buffer(rows, answers, count)
+            buffer = self._copied(max(16, 2 * count))
         buffer.rows[count] = vector
         buffer.answers[count] = answer
         buffer.filled = count + 1

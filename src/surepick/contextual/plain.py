@@ -231,6 +231,40 @@ def route(
         level += 1
 
 
+def advance(
+    arms: Floats,
+    thetas: Floats,
+    inverses: Floats,
+    multipliers: Floats,
+    last_width: float,
+    centre: Floats,
+    phi_inverse: Floats,
+    radius: float,
+    information: Floats,
+    current: Floats,
+    growth: Floats,
+    limit: float,
+    chosen: NDArray[np.int64],
+    buckets: NDArray[np.int64],
+) -> int:
+    """Take many steps of a Sup algorithm, until a level has grown by `limit` and is due for a refresh.
+
+    Every step is routed; what is stored adds its variance bound s(far_logit) to its level. In place: `information`,
+    `current` and `growth` of the levels, and per step the arm `chosen` and its bucket (level from 1, or −1 if it is not
+    stored). Returns the number of steps taken.
+    """
+    for t in range(len(arms)):
+        index, level, kept = route(arms[t], thetas, inverses, multipliers, last_width)
+        chosen[t], buckets[t] = index, level + 1 if kept else -1
+        if kept:
+            vector = arms[t, index]
+            weight = float(variance(np.array(far_logit(vector, centre, phi_inverse, radius))))
+            growth[level] += add_information(information[level], current[level], vector, weight)
+            if growth[level] >= limit:
+                return t + 1
+    return len(arms)
+
+
 def support(
     rows: Floats, answers: Floats, ridge: float, start: Floats, direction: Floats, inverse: Floats, ceiling: float
 ) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import numerics, ratio_set
-from surepick.contextual.levels import TOLERANCE, Levels, empty_levels, number_of_levels, refreshed, stored
+from surepick.contextual.levels import REFRESH, TOLERANCE, Levels, empty_levels, number_of_levels, refreshed, stored
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     LOGISTIC,
@@ -200,6 +200,57 @@ class SupLogistic:
         longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
         contexts = state.contexts + offered.T @ offered / len(offered)
         return self._settle(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
+
+    def advance(
+        self, state: SupState, arms: Floats, rewards: Floats, rng: np.random.Generator
+    ) -> tuple[SupState, NDArray[np.int64]]:
+        """Choose and learn many steps at once: the same as one by one, many times faster.
+
+        For simulations, which know what every arm would pay: `arms` is steps × K × d, `rewards` steps × K. Returns the
+        state after them and the arms chosen.
+        """
+        chosen = np.empty(len(arms), dtype=np.int64)
+        position = 0
+        while position < len(arms) and not state.settled:
+            choice = self.choose(state, arms[position], rng)
+            chosen[position] = choice.index
+            state = self.learn(state, arms[position], choice, float(rewards[position, choice.index]))
+            position += 1
+        while position < len(arms):
+            taken = self._advanced(state, arms[position:], rewards[position:], chosen[position:])
+            state, position = taken, position + taken.learnt - state.learnt
+        return state, chosen
+
+    def _advanced(self, state: SupState, arms: Floats, rewards: Floats, chosen: NDArray[np.int64]) -> SupState:
+        """Steps up to the next refresh of a level; fills in the arms chosen."""
+        now, phi = state.levels, state.phi
+        information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
+        buckets = np.empty(len(arms), dtype=np.int64)
+        limit = REFRESH * arms.shape[2]
+        steps = numerics.kernels.advance(
+            arms,
+            now.thetas,
+            now.inverses,
+            now.multipliers,
+            1.0 / math.sqrt(self.horizon),
+            phi.centre,
+            phi.inverse,
+            0.0 if self.is_printed else phi.radius,
+            information,
+            current,
+            growth,
+            limit,
+            chosen,
+            buckets,
+        )
+        histories = list(now.histories)
+        for level in range(len(histories)):
+            mine = np.flatnonzero(buckets[:steps] == level + 1)
+            histories[level] = histories[level].extended(arms[mine, chosen[mine]], rewards[mine, chosen[mine]])
+        levels = now._replace(histories=tuple(histories), information=information, current=current, growth=growth)
+        for due in np.flatnonzero(growth >= limit):
+            levels = refreshed(levels, int(due), self._multiplier)
+        return state._replace(learnt=state.learnt + steps, levels=levels)
 
     def burn_in_length(self, dimension: int) -> int:
         """At least so many uniform steps: ⌈√(dT)⌉ unless set."""

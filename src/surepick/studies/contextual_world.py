@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.contextual import AnyPolicy
+from surepick.contextual import AnyPolicy, SupLogistic
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.ratio_set import RatioSet
 from surepick.contextual.sup_logistic import SupState
@@ -88,6 +88,15 @@ def simulate(
     for arms, probabilities, uniforms in world.blocks(horizon, streams[0]):
         best = probabilities.max(axis=1)
         start = time.process_time()
+        if isinstance(policy, SupLogistic) and watch is None:
+            rewards = (uniforms[:, None] < probabilities).astype(np.float64)
+            state, chosen = policy.advance(state, arms, rewards, streams[1])
+            spent += time.process_time() - start
+            lost = total + np.cumsum(best - probabilities[np.arange(len(arms)), chosen])
+            for mark in marks.keys() & range(step + 1, step + len(arms) + 1):
+                regret[marks[mark]] = lost[mark - step - 1]
+            total, step = float(lost[-1]), step + len(arms)
+            continue
         for i in range(len(arms)):
             choice = policy.choose(state, arms[i], streams[1])
             chance = float(probabilities[i, choice.index])
