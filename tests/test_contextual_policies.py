@@ -229,6 +229,6 @@ def test_the_best_proved_policy_meets_its_mark():
 def test_greedy_falls_into_its_trap_and_a_proved_policy_does_not():
     regret = {}
     for policy in (Greedy(), LikelihoodRatioUcb()):
-        runs = [simulate(policy, trap_world(), 3000, np.random.default_rng([3, seed])) for seed in range(8)]
+        runs = [simulate(policy, trap_world(), 2000, np.random.default_rng([3, seed])) for seed in range(8)]
         regret[policy.name] = np.mean([run.regret[-1] for run in runs])
     assert regret["likelihood-ratio-ucb"] <= regret["greedy"] / 5

@@ -85,7 +85,7 @@ def test_worlds_are_what_they_say():
     lengths = np.linalg.norm(arms, axis=2)
     assert lengths.max() <= 1
     assert np.mean(lengths**4) == pytest.approx(0.5, abs=0.02)  # the volume inside is uniform
-    probabilities = next(trap_world().blocks(3, rng))[1]
+    probabilities = next(trap_world(dimension=4).blocks(3, rng))[1]
     assert probabilities[0].argmax() == 3
     assert probabilities[0, 0] > 0.5
 
@@ -102,5 +102,5 @@ def test_simulation_counts_the_regret_of_what_was_chosen():
         def learn(self, state, arms, choice, reward):
             return state
 
-    run = simulate(Oracle(), trap_world(), 5000, np.random.default_rng(0), checkpoints=(10, 5000))
+    run = simulate(Oracle(), trap_world(dimension=4), 5000, np.random.default_rng(0), checkpoints=(10, 5000))
     assert run.regret.tolist() == [0.0, 0.0]

@@ -43,7 +43,7 @@ def tasks(options: Options) -> list[Params]:
     d = options.dims[0] if options.dims else 5
     arms = options.items or 20
     families: list[Params] = [{"family": "ball", "d": d, "arms": arms, "norm": 3.0}]
-    families += [{"family": "trap", "d": 4, "arms": 4, "norm": 2.5}]
+    families += [{"family": "trap", "d": 2, "arms": 2, "norm": 2.5}]
     families += [{"family": "norm", "d": d, "arms": arms, "norm": norm} for norm in NORMS]
     families += [{"family": "arms", "d": d, "arms": many, "norm": 3.0} for many in ARMS]
     return [

@@ -52,7 +52,7 @@ def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, 
     return World(random_direction(rng, dimension, norm), draw)
 
 
-def trap_world(*, dimension: int = 4, decent: float = 0.4, best: float = 2.0) -> World:
+def trap_world(*, dimension: int = 2, decent: float = 0.4, best: float = 2.0) -> World:
     """Greedy's trap: the same arms e₁, …, e_d at every step, e₁ decent, e_d best, the others worthless.
 
     Greedy breaks its first tie in favour of e₁ and, once that was rewarded, has no reason ever to try another arm.
