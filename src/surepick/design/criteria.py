@@ -11,6 +11,7 @@ from surepick.design.directions import Family, Pairs, Rows, Union
 from surepick.design.result import Design, DesignStatus, measurements_of, start_weights
 from surepick.design.solver import Limits, MinimaxSearch, Outcome, determinant_search
 from surepick.errors import InvalidInput
+from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
 
@@ -154,8 +155,9 @@ def _minimax(
                 f"Directions and measurement vectors must have the same number of columns, got {each.dimension} "
                 f"and {family.dimension}."
             )
-    search = MinimaxSearch(family, Union(families))
-    outcome = search.run(limits, None if start is None else start_weights(start, family))
+    first = None if start is None else start_weights(start, family)
+    with threads_for(0.0):
+        outcome = MinimaxSearch(family, Union(families)).run(limits, first)
     return _design(criterion, family, outcome, outcome.value, outcome.lower_bound, limits, began)
 
 
@@ -171,7 +173,8 @@ def _determinant(
     limits = _limits(gap, max_rounds, max_seconds, began)
     family = measurements_of(measurements)
     first = None if start is None else start_weights(start, family)
-    outcome, frame, _ = determinant_search(family, limits, first)
+    with threads_for(0.0):
+        outcome, frame, _ = determinant_search(family, limits, first)
     if criterion == "g":
         return _design(criterion, family, outcome, outcome.value, outcome.lower_bound, limits, began)
     rows = frame.span.coordinates(family.vectors(outcome.members))

@@ -14,6 +14,7 @@ from surepick import validate
 from surepick.design.farthest import Cloud, diameter, farthest_pairs
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import ROWS_PER_BLOCK, Span, norms, squared_lengths
+from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -178,11 +179,12 @@ class Pairs:
     def longest(self, matrix: Floats, count: int, near: Integers) -> tuple[Integers, Floats]:
         """Pairs far apart under the map: every item's farthest partner, or a walk from promising items."""
         cloud = self._cloud(matrix)
-        if len(cloud) <= EVERY_ITEM:
-            pairs = farthest_pairs(cloud, np.arange(len(cloud)), sweeps=1, most=len(cloud))
-        else:
-            outer = np.argpartition(-cloud.squares, count)[:count]
-            pairs = farthest_pairs(cloud, np.concatenate([near.ravel(), outer]).astype(np.int64))
+        with threads_for(2.0 * min(len(cloud), EVERY_ITEM) * len(cloud) * matrix.shape[1]):
+            if len(cloud) <= EVERY_ITEM:
+                pairs = farthest_pairs(cloud, np.arange(len(cloud)), sweeps=1, most=len(cloud))
+            else:
+                outer = np.argpartition(-cloud.squares, count)[:count]
+                pairs = farthest_pairs(cloud, np.concatenate([near.ravel(), outer]).astype(np.int64))
         pairs = np.unique(np.sort(pairs, axis=1), axis=0)
         distances = cloud.distances(pairs[:, 0], pairs[:, 1])
         top = np.argsort(-distances, kind="stable")[:count]
@@ -190,7 +192,8 @@ class Pairs:
 
     def maximum(self, matrix: Floats, known: float) -> tuple[float, Integers]:
         """The largest squared distance of all pairs under the map, exactly; O(n² r) time at worst."""
-        value, pairs = diameter(self._cloud(matrix), known * (1 - 1e-12))
+        with threads_for(1.0 * len(self.items) ** 2 * matrix.shape[1]):
+            value, pairs = diameter(self._cloud(matrix), known * (1 - 1e-12))
         return max(value, known), np.unique(np.sort(pairs, axis=1), axis=0)
 
     def vectors(self, members: Integers) -> Floats:

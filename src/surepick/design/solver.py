@@ -18,6 +18,7 @@ from surepick.design.interior import Central, largest_determinant, minimax
 from surepick.design.result import Certificate
 from surepick.errors import InvalidInput
 from surepick.linalg import span_of
+from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,7 +99,8 @@ class MinimaxSearch:
         dual: Floats | None = None
         best: tuple[_Look, Integers, Floats] | None = None
         while True:
-            central = minimax(self.x.vectors, self.y.vectors, self.x.mass, dual, gap=inner)
+            with threads_for(float(len(self.x)) ** 2 * (len(self.x) + len(self.y))):
+                central = minimax(self.x.vectors, self.y.vectors, self.x.mass, dual, gap=inner)
             self.iterations += central.iterations
             rounds += 1
             look, new_x, new_y = self._look(central)
@@ -240,7 +242,8 @@ def determinant_search(
         active.add(start[0], most=len(start[0]), mass=start[1])
     inner, rounds, iterations = 0.3, 0, 0
     while True:
-        central = largest_determinant(active.vectors, active.mass, gap=inner)
+        with threads_for(float(len(active)) ** 3):
+            central = largest_determinant(active.vectors, active.mass, gap=inner)
         iterations, rounds = iterations + central.iterations, rounds + 1
         active.mass = central.mass
         weights = central.mass / central.mass.sum()
