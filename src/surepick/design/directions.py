@@ -30,6 +30,9 @@ class Family(Protocol):
     def dimension(self) -> int:
         """Length of a vector."""
 
+    def __len__(self) -> int:
+        """Number of members."""
+
     def spanning_rows(self) -> Floats:
         """Vectors that span the same space as all members."""
 
@@ -74,7 +77,9 @@ class Rows:
         self.scale = validate.positive("scale", scale)
         self.name = name
         count, dimension = self.matrix.shape
-        self.reference = None if reference is None else validate.vector("reference", reference, length=dimension)
+        self.reference = (
+            None if reference is None else validate.vector("reference", reference, length=dimension)
+        )
         self.factors = None if factors is None else validate.vector("factors", factors, length=count)
 
     @property
@@ -149,7 +154,13 @@ class Pairs:
         self.scale = validate.positive("scale", scale)
         self.name = name
         if len(self.items) < 2:
-            raise InvalidInput(f"{name} holds {len(self.items)} item, so there is no pair to compare; pass at least two.")
+            raise InvalidInput(
+                f"{name} holds {len(self.items)} item, so there is no pair to compare; pass at least two."
+            )
+        if not np.any(self.items != self.items[0]):
+            raise InvalidInput(
+                f"All rows of {name} are the same, so there is nothing to tell apart; check the features."
+            )
         self.centre = self.items.mean(axis=0)
 
     @property
@@ -183,7 +194,7 @@ class Pairs:
             if len(cloud) <= EVERY_ITEM:
                 pairs = farthest_pairs(cloud, np.arange(len(cloud)), sweeps=1, most=len(cloud))
             else:
-                outer = np.argpartition(-cloud.squares, count)[:count]
+                outer = np.argsort(-cloud.squares, kind="stable")[:count]
                 pairs = farthest_pairs(cloud, np.concatenate([near.ravel(), outer]).astype(np.int64))
         pairs = np.unique(np.sort(pairs, axis=1), axis=0)
         distances = cloud.distances(pairs[:, 0], pairs[:, 1])
@@ -209,7 +220,9 @@ class Pairs:
         scaled = matrix * np.sqrt(self.scale)
         points = np.empty((len(self.items), matrix.shape[1]))
         for start in range(0, len(self.items), ROWS_PER_BLOCK):
-            points[start : start + ROWS_PER_BLOCK] = (self.items[start : start + ROWS_PER_BLOCK] - self.centre) @ scaled
+            points[start : start + ROWS_PER_BLOCK] = (
+                self.items[start : start + ROWS_PER_BLOCK] - self.centre
+            ) @ scaled
         return Cloud.of(points)
 
 

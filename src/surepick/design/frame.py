@@ -39,7 +39,9 @@ def frame_of(measurements: Family) -> Frame:
     rows = measurements.spanning_rows()
     span = span_of(rows)
     if span.rank == 0:
-        raise InvalidInput("All measurement vectors are zero, so nothing can be measured; check the feature columns.")
+        raise InvalidInput(
+            "All measurement vectors are zero, so nothing can be measured; check the feature columns."
+        )
     if span.is_full:
         direct = factor(gram_matrix(rows) / len(rows))
         if direct is not None:
@@ -126,3 +128,9 @@ def _keys(rows: Floats) -> list[bytes]:
     first = np.argmax(rows != 0, axis=1)
     signs = np.where(rows[np.arange(len(rows)), first] < 0, -1.0, 1.0)
     return [row.tobytes() for row in rows * signs[:, None] + 0.0]
+
+
+def whitener(vectors: Floats, weights: Floats) -> Floats:
+    """C with C Cᵀ = H(weights)⁻¹; raises LinAlgError where H is singular to working precision."""
+    lower = np.linalg.cholesky((vectors * weights[:, None]).T @ vectors)
+    return np.asarray(sl.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False).T)

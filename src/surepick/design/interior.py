@@ -39,7 +39,9 @@ class Central:
     """Relative gap between the value and the bound, both of the restricted problem."""
 
 
-def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, most: int = 60) -> Central:
+def minimax(
+    x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, most: int = 60
+) -> Central:
     """Solve the restricted problem to a relative gap, from a positive start whose H is positive definite.
 
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
@@ -132,7 +134,9 @@ class _Minimax:
         matrix[np.diag_indices(len(matrix))] += self.v / self.s
         return matrix
 
-    def direction(self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float) -> _Step:
+    def direction(
+        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
+    ) -> _Step:
         """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
         right_w, right_v = centre - products_w, centre - products_v
         s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
