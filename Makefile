@@ -20,8 +20,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## show the main job on a built-in example
 	@$(BIN)/surepick interval examples/clicks.csv --at examples/clicks_points.csv --data fixed --plot out/demo.png
 
+# Two test processes on small matrices: threads inside BLAS would only get in their way.
 test: check  ## run all checks and all tests
-	$(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 check: $(READY)  ## format, lint, types and layers only
 	$(BIN)/ruff format --check .

@@ -1,9 +1,9 @@
 """What stands behind a number that promises something."""
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Guarantee(str, Enum):
+class Guarantee(StrEnum):
     """How far a bound or a stopping rule can be trusted; the value is the JSON field `guarantee`."""
 
     PROVED = "proved"
@@ -14,6 +14,3 @@ class Guarantee(str, Enum):
     """The constants of a paper, not valid in general."""
     HEURISTIC = "heuristic"
     """No proof for the data at hand."""
-
-    def __str__(self) -> str:
-        return self.value

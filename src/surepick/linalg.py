@@ -133,6 +133,18 @@ def norms(rows: Floats, *, axis: int = 1) -> Floats:
     return np.asarray(np.squeeze(safe, axis) * np.sqrt(np.sum((rows / safe) ** 2, axis=axis)))
 
 
+def distinct_lines(vectors: Floats) -> Floats:
+    """One representative for every line through the origin (x and c·x lie on one), none for zero; O(p d log p).
+
+    Rounding at 1e-12 may count one line twice, never two as one (beyond that distance).
+    """
+    lengths = norms(vectors)
+    units = vectors[lengths > 0] / lengths[lengths > 0, None]
+    first = np.argmax(np.abs(units) > 1e-9, axis=1)
+    units *= np.sign(units[np.arange(len(units)), first])[:, None]
+    return np.asarray(np.unique(np.round(units, 12) + 0.0, axis=0))
+
+
 @dataclass(frozen=True)
 class Factor:
     """Cholesky factor of a positive definite matrix M = D C D, D diagonal, C of unit diagonal.
@@ -166,7 +178,7 @@ class Factor:
 def factor(matrix: Floats) -> Factor | None:
     """Factor a symmetric positive definite matrix, or return None where it is numerically singular."""
     diagonal = np.sqrt(np.diag(matrix))
-    if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
+    if not (np.isfinite(diagonal).all() and (diagonal > 1e-130).all()):  # below, dividing by it overflows
         return None
     try:
         lower = sl.cholesky(matrix / diagonal / diagonal[:, None], lower=True, check_finite=False)

@@ -1,17 +1,19 @@
 """Maximum likelihood on counts, with a certificate of how close to the optimum it came."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
+from scipy.special import xlogy
 
 from surepick import validate
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import Factor, Span, factor, norms, span_of
-from surepick.logistic.model import Derivatives, derivatives
+from surepick.logistic.model import Derivatives, derivatives, probability_of_yes
 from surepick.logistic.newton import Progress, minimise
 from surepick.logistic.separation import separating_direction
 from surepick.logistic.tally import Tally
@@ -22,15 +24,12 @@ LONG_DATA = 40_000
 """From this many rows on, a fit of a twentieth of them gives the start: two or three full passes then suffice."""
 
 
-class FitStatus(str, Enum):
+class FitStatus(StrEnum):
     """How a fit ended; the value is the JSON field `status`."""
 
     CONVERGED = "converged"
     SEPARATED = "separated"
     NOT_CONVERGED = "not converged"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def sentence(self) -> str:
@@ -178,7 +177,10 @@ class Solution:
 
 @dataclass(frozen=True)
 class CountProblem:
-    """Logistic loss of (possibly fractional) counts on rows that span their space, on a hyperplane if normal is given."""
+    """Logistic loss of (possibly fractional) counts on rows that span their space.
+
+    With a normal, on the hyperplane normalᵀθ = level.
+    """
 
     rows: Floats
     pulls: Floats
@@ -214,42 +216,66 @@ class CountProblem:
             penalised = at.hessian + ridge * np.eye(len(theta))
             return Derivatives(at.value + ridge / 2 * float(theta @ theta), at.gradient + ridge * theta, penalised)
 
-        known_to_exist = ridge > 0
-        point = self._first_guess(ridge) if start is None else start
-        spent = 0
-        progress = None
-        while True:
-            progress = minimise(
+        def search(point: Floats, iterations: int, give_up: Callable[[Progress], bool]) -> Progress:
+            return minimise(
                 function,
                 self.feasible(point),
                 movement=self.movement,
                 normal=self.normal,
                 tolerance=tolerance,
-                max_iterations=max_iterations - spent,
-                give_up=lambda p: not known_to_exist and p.iterations >= 10 and p.moved > 0.3,
+                max_iterations=iterations,
+                give_up=give_up,
             )
-            spent += progress.iterations
-            exists = known_to_exist or self._optimum_exists(progress)
-            if (progress.done and exists) or known_to_exist or spent >= max_iterations:
-                break
-            # Newton diverges, or stopped where existence is not certain: let the linear program decide, once.
+
+        point = self._first_guess(ridge) if start is None else start
+        exists_for_sure = ridge > 0
+        progress = search(point, max_iterations, _never if exists_for_sure else _diverges)
+        spent = progress.iterations
+        if not exists_for_sure and not (progress.done and self._optimum_exists(progress)):
+            # Newton diverges, or stopped where existence is not certain: the linear program decides.
             direction = separating_direction(self.rows, self.pulls, self.wins, orthogonal_to=self.normal)
             if direction is not None:
                 return self._separated(direction, spent)
-            known_to_exist, point = True, progress.point
-        status = FitStatus.CONVERGED if progress.done and exists else FitStatus.NOT_CONVERGED
+            progress = search(progress.point, max_iterations - spent, _never)
+            spent += progress.iterations
+        reached = progress.done and (exists_for_sure or self._optimum_exists(progress))
         theta = progress.point
-        identity = np.eye(len(theta))
         return Solution(
             theta=theta,
-            information=progress.at.hessian - ridge * identity,
-            status=status,
+            information=progress.at.hessian - ridge * np.eye(len(theta)),
+            status=FitStatus.CONVERGED if reached else FitStatus.NOT_CONVERGED,
             gap=progress.decrement,
             loss=progress.at.value - ridge / 2 * float(theta @ theta),
             iterations=spent,
             ridge=ridge,
             multiplier=progress.multiplier,
         )
+
+    def duality_gap(self, theta: Floats, *, normal: Floats | None = None) -> float:
+        """At most how many nats the loss at θ lies above its infimum (over normalᵀθ' = normalᵀθ, if given).
+
+        For any probabilities q with Σ(n·q − k)·x = ν·normal, Fenchel's inequality n·m(v) ≥ n(q·v + entropy(q))
+        bounds the infimum from below, and the loss exceeds that bound by Σ n·KL(q ‖ μ(xᵀθ)). A Newton step in the
+        dual makes q = μ − s·xᵀu feasible; it proves a bound even where the infimum is not attained. Infinite where
+        q leaves [0, 1]. O(p d²).
+        """
+        at = derivatives(self.rows, self.pulls, self.wins, theta)
+        shape = factor(at.hessian)
+        if shape is None:
+            return np.inf
+        step = shape.solve(at.gradient)
+        if normal is not None:
+            across = shape.solve(normal)
+            step = step - across * (float(normal @ step) / float(normal @ across))
+        logits, change = self.rows @ theta, self.rows @ step
+        yes, no = probability_of_yes(logits), probability_of_yes(-logits)
+        lower, upper = 1.0 - no * change, 1.0 + yes * change  # ratios of q to μ, and of 1−q to 1−μ
+        asked = self.pulls > 0
+        if np.any((lower < -1e-12) & asked) or np.any((upper < -1e-12) & asked):
+            return np.inf
+        lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+        divergence = yes * xlogy(lower, lower) + no * xlogy(upper, upper)
+        return max(0.0, float(self.pulls @ divergence))
 
     def _optimum_exists(self, progress: Progress) -> bool:
         """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
@@ -290,6 +316,15 @@ class CountProblem:
         weight = ridge / 20 + 1e-6 * float(np.trace(information)) / dimension
         rough = sample.solve(ridge=weight, start=np.zeros(dimension), tolerance=1e-2, max_iterations=20)
         return rough.theta
+
+
+def _never(progress: Progress) -> bool:
+    return False
+
+
+def _diverges(progress: Progress) -> bool:
+    """Ten iterations on and still moving: time to ask whether there is an optimum at all."""
+    return progress.iterations >= 10 and progress.moved > 0.3
 
 
 def _cap_norm(

@@ -104,7 +104,8 @@ def _look(
 
 def _nearby_factor(matrix: Floats) -> Factor:
     """Factor of the matrix with just enough added to its diagonal: still a direction of descent."""
-    diagonal = np.maximum(np.diag(matrix), np.finfo(float).tiny)
+    largest = float(np.max(np.diag(matrix)))
+    diagonal = np.maximum(np.diag(matrix), 1e-20 * largest) if largest > 1e-200 else np.ones(len(matrix))
     for jitter in (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
         result = factor(matrix + np.diag(jitter * diagonal))
         if result is not None:

@@ -48,7 +48,7 @@ def _point_on_the_right_side(sides: Floats) -> Floats | None:
     while True:
         solution = linprog(-total, A_ub=-sides[active], b_ub=np.zeros(len(active)), bounds=(-1, 1), method="highs")
         # A separating direction has a positive sum, so an optimum of zero proves that there is none.
-        if solution.status != 0 or -solution.fun <= TOLERANCE * max(1.0, float(np.abs(total).max())):
+        if solution.x is None or float(total @ solution.x) <= TOLERANCE * max(1.0, float(np.abs(total).max())):
             return None
         direction = np.asarray(solution.x)
         reached = sides @ direction

@@ -1,0 +1,177 @@
+"""Bounds of others, for comparison: Wald (asymptotic), Li et al. 2017, Faury et al. 2020."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+from surepick import validate
+from surepick.confidence.result import (
+    Answers,
+    Condition,
+    Data,
+    Intervals,
+    around,
+    estimate_exists,
+    fixed_design,
+    pooled,
+    queries_in_span,
+)
+from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
+from surepick.linalg import factor, gram_matrix, norms
+from surepick.logistic import Fit, Tally, fit, variance
+from surepick.logistic.model import derivatives
+
+Floats = NDArray[np.float64]
+
+
+def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
+    """Estimate ± normal quantile × standard error, for each query by itself; right only for ever more answers."""
+    delta = validate.probability("delta", delta)
+    tally = pooled(answers).asked()
+    points = validate.matrix("queries", queries, columns=tally.dimension)
+    estimate = fitted or fit(tally)
+    radius = float(norm.isf(delta / 2))
+    width = radius * estimate.inverse_norms(points)
+    low, high = around(points @ estimate.theta, width)
+    return Intervals(
+        method="wald",
+        guarantee=Guarantee.HEURISTIC,
+        statement="Each query by itself, as the number of answers tends to infinity.",
+        delta=delta,
+        centre=points @ estimate.theta,
+        low=low,
+        high=high,
+        conditions=(estimate_exists(estimate), queries_in_span(estimate, points)),
+        details={"d": float(estimate.span.rank), "radius": radius},
+    )
+
+
+def interval_li(
+    answers: Answers,
+    queries: ArrayLike,
+    *,
+    norm_bound: float,
+    delta: float = 0.05,
+    data: Data = "adaptive",
+    fitted: Fit | None = None,
+) -> Intervals:
+    """Li, Lu and Zhou 2017, Theorem 1: (3σ/κ)·√log(1/δ')·‖x‖ in V⁻¹, σ = 1/2, if λ_min(V) ≥ 8κ⁻⁴(d² + log(1/δ')).
+
+    κ is the least slope within distance one of θ* for ‖x‖ ≤ 1, here s(norm_bound + 1) after scaling the longest
+    vector to one; δ' = delta/(3·queries).
+    """
+    delta = validate.probability("delta", delta)
+    validate.one_of("data", data, ("adaptive", "fixed"))
+    bound = validate.positive("norm_bound", norm_bound)
+    tally = pooled(answers).asked()
+    points = validate.matrix("queries", queries, columns=tally.dimension)
+    estimate = fitted or fit(tally)
+    longest = float(norms(tally.vectors).max())
+    rows = estimate.span.coordinates(tally.vectors) / longest
+    kappa = float(variance(np.array(bound * longest + 1.0)))
+    nats = math.log(3 * len(points) / delta)
+    gram = gram_matrix(rows, tally.pulls.astype(float))
+    smallest = float(np.linalg.eigvalsh(gram)[0])
+    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4
+    shape = factor(gram)
+    burn_in = Condition(
+        "burn-in of Li et al.",
+        shape is not None and smallest >= needed,
+        f"The smallest eigenvalue of the design is {smallest:.3g}, the theorem needs {needed:.3g}"
+        + ("." if smallest >= needed else f": {needed / max(smallest, 1e-300):.3g} times as many answers."),
+    )
+    width = np.full(len(points), np.inf)
+    radius = 1.5 / kappa * math.sqrt(nats)
+    if burn_in.holds and shape is not None:
+        scaled = shape.inverse_norms(estimate.span.coordinates(points) / longest)
+        width = np.where(estimate.span.contains(points), radius * scaled, np.inf)
+    low, high = around(points @ estimate.theta, width)
+    return Intervals(
+        method="li",
+        guarantee=Guarantee.CITED if data == "fixed" else Guarantee.HEURISTIC,
+        statement="Li, Lu and Zhou 2017, Theorem 1.",
+        delta=delta,
+        centre=points @ estimate.theta,
+        low=low,
+        high=high,
+        conditions=(
+            fixed_design(data),
+            estimate_exists(estimate),
+            queries_in_span(estimate, points),
+            burn_in,
+        ),
+        details={"d": float(estimate.span.rank), "radius": radius, "kappa": kappa},
+    )
+
+
+def interval_faury(answers: Answers, queries: ArrayLike, *, norm_bound: float, delta: float = 0.05) -> Intervals:
+    """Faury et al. 2020, Lemma 11, for any way of choosing questions: (1+2S)(γ + v)·‖x‖ in (H(θ_T) + ηI)⁻¹.
+
+    θ_T is the projection of the ridge estimate on ‖θ‖ ≤ S and v the value it attains. Their proof bounds v by γ, hence
+    their 2+4S; v is 0 where the ridge estimate is short enough. Vectors are scaled to length at most one, S with
+    them. The ridge is that of Jun et al. 2021, η = (d + log(1/delta))/(S + 1/2).
+    """
+    delta = validate.probability("delta", delta)
+    bound = validate.positive("norm_bound", norm_bound)
+    tally = pooled(answers).asked()
+    points = validate.matrix("queries", queries, columns=tally.dimension)
+    longest = float(norms(tally.vectors).max())
+    if longest == 0:
+        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+    scaled = Tally(tally.vectors / longest, tally.pulls, tally.wins)
+    radius_of_ball = bound * longest
+    d, answered = tally.dimension, tally.total
+    nats = math.log(1 / delta)
+    eta = (d + nats) / (radius_of_ball + 0.5)
+    root = math.sqrt(eta)
+    gamma = (
+        root * (radius_of_ball + 0.5)
+        + 2 / root * nats
+        + 2 * d / root * math.log(2 * math.sqrt(1 + answered / (d * eta)))
+    )
+    theta, attained = _project(scaled, eta, radius_of_ball)
+    radius = (1 + 2 * radius_of_ball) * (gamma + attained)
+    ridge = eta * np.eye(d)
+    at_estimate = factor(scaled.information(theta) + ridge)
+    floor = variance(radius_of_ball * norms(scaled.vectors))
+    at_worst = factor(gram_matrix(scaled.vectors, floor * scaled.pulls) + ridge)
+    shapes = [shape for shape in (at_estimate, at_worst) if shape is not None]
+    width = radius * np.min([shape.inverse_norms(points / longest) for shape in shapes], axis=0)
+    low, high = around(points @ theta / longest, width)
+    return Intervals(
+        method="faury",
+        guarantee=Guarantee.CITED,
+        statement="Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm.",
+        delta=delta,
+        centre=points @ theta / longest,
+        low=low,
+        high=high,
+        details={"d": float(d), "radius": radius, "gamma": gamma, "attained": attained},
+    )
+
+
+def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
+    """A point of the ball with small ‖g(θ) − g(ridge estimate)‖ in H(θ)⁻¹, and that value: all the proof needs.
+
+    The problem is not convex; a local search goes on from the penalised fit on the ball. Any point of it is valid.
+    """
+    free = fit(tally, ridge=eta)
+    if float(np.linalg.norm(free.theta)) <= radius:
+        return free.theta, 0.0
+    pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
+
+    def value(theta: Floats) -> float:
+        inside = theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300))
+        at = derivatives(tally.vectors, pulls, wins, inside)
+        shape = factor(at.hessian + eta * np.eye(len(theta)))
+        return math.inf if shape is None else shape.inverse_norm(at.gradient + eta * inside)
+
+    start = fit(tally, ridge=eta, norm_bound=radius).theta
+    found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
+    best = start if value(start) <= found.fun else np.asarray(found.x)
+    inside = best * min(1.0, radius / float(np.linalg.norm(best)))
+    return inside, value(inside)

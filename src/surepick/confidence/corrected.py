@@ -1,0 +1,236 @@
+"""The corrected fixed-design theorem as intervals: the variance of the query at hand, not the worst 1/kappa.
+
+Statement and proof: docs/theory.md; its constants: `theorem`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick import validate
+from surepick.confidence.anytime import plug_in_evidence
+from surepick.confidence.knowledge import Knowledge
+from surepick.confidence.result import (
+    Answers,
+    Condition,
+    Data,
+    Intervals,
+    around,
+    estimate_exists,
+    fixed_design,
+    pooled,
+    queries_in_span,
+)
+from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
+from surepick.guarantee import Guarantee
+from surepick.linalg import distinct_lines, factor, gram_matrix
+from surepick.logistic import Fit, Tally, fit
+
+Floats = NDArray[np.float64]
+Form = Literal["query", "ellipsoid"]
+
+ANYTIME_SHARE = 0.2
+"""Share of delta that buys the first bound of xi where the user knows nothing of theta*."""
+
+
+def interval_corrected(
+    answers: Answers,
+    queries: ArrayLike,
+    *,
+    delta: float = 0.05,
+    data: Data = "adaptive",
+    norm_bound: float | None = None,
+    kappa: float | None = None,
+    logit_bounds: ArrayLike | None = None,
+    form: Form = "query",
+    order_seed: int = 0,
+    fitted: Fit | None = None,
+) -> Intervals:
+    """Intervals for xᵀθ* at all queries at once, by the corrected theorem; the default for fixed designs.
+
+    Any of norm_bound (‖θ*‖), kappa (least variance of an asked vector) or logit_bounds (|xᵀθ*| of each row of the
+    tally) bounds ξ from above; without any, the anytime sequence does, for a fifth of delta. On the theorem's own event
+    ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+
+    >>> tally = Tally([[1.0, 0.0], [0.0, 1.0]], pulls=[900, 900], wins=[500, 400])
+    >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid
+    True
+    """
+    delta = validate.probability("delta", delta)
+    validate.one_of("data", data, ("adaptive", "fixed"))
+    validate.one_of("form", form, ("query", "ellipsoid"))
+    tally = pooled(answers).asked()
+    points = validate.matrix("queries", queries, columns=tally.dimension)
+    knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
+    estimate = fitted or fit(tally)
+    name = "corrected" if form == "query" else "corrected-ellipsoid"
+    conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
+    width = np.full(len(points), np.inf)
+    details: dict[str, float] = {"d": float(estimate.span.rank)}
+    if estimate.converged:
+        share = 0.0 if knowledge else ANYTIME_SHARE
+        setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - share))
+        xi = setting.xi_known
+        if not knowledge:
+            xi = _xi_without_knowledge(answers, setting, delta * share, order_seed)
+        outcome, xi_refined = setting.refine(xi)
+        details |= {"xi": xi_refined, "xi_before_answers": xi}
+        conditions.append(_burn_in(setting, xi, outcome))
+        if outcome is not None:
+            radius = outcome.query if form == "query" else outcome.ellipsoid
+            details |= {"radius": radius, "shift": outcome.shift}
+            width = radius * setting.query_norms(outcome.shift)
+    low, high = around(points @ estimate.theta, width)
+    return Intervals(
+        method=name,
+        guarantee=Guarantee.PROVED if data == "fixed" else Guarantee.HEURISTIC,
+        statement=("All queries at once" if form == "query" else "All x at once")
+        + ", for answers independent given the questions (docs/theory.md, corrected theorem).",
+        delta=delta,
+        centre=points @ estimate.theta,
+        low=low,
+        high=high,
+        conditions=tuple(conditions),
+        details=details,
+    )
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Everything about one call that does not depend on the current bound of ξ."""
+
+    tally: Tally
+    points: Floats
+    estimate: Fit
+    budget: Budget
+    xi_known: float
+    """Bound of ξ from prior knowledge alone; infinite without."""
+    xi_estimated: float
+    """Largest norm of an asked vector in the inverse information at the estimate: ξ up to a factor e^{D/2}."""
+    known_norms: Floats
+    """Query norms in the inverse of the information that prior knowledge guarantees."""
+
+    @classmethod
+    def of(
+        cls, tally: Tally, points: Floats, estimate: Fit, knowledge: Knowledge, form: Form, delta: float
+    ) -> "_Setting":
+        rows = estimate.span.coordinates(tally.vectors)
+        floor = knowledge.information_floor(tally, rows) if knowledge else None
+        xi_known = math.inf if floor is None else float(floor.inverse_norms(rows).max())
+        known_norms = np.full(len(points), np.inf)
+        if floor is not None:
+            known_norms = floor.inverse_norms(estimate.span.coordinates(points))
+        best_case = factor(gram_matrix(rows, tally.pulls / 4.0))
+        xi_best = math.inf if best_case is None else float(best_case.inverse_norms(rows).max())
+        budget = plan_budget(
+            estimate.span.rank,
+            delta,
+            xi_best,
+            xi_known,
+            len(distinct_lines(tally.vectors)),
+            *_query_lines(tally, points, form),
+        )
+        xi_estimated = float(estimate.inverse_norms(tally.vectors).max())
+        return cls(tally, points, estimate, budget, xi_known, xi_estimated, known_norms)
+
+    def radii(self, xi: float) -> Radii | None:
+        """The theorem at ξ, with what the fit lacks to the optimum added."""
+        if not math.isfinite(xi):
+            return None
+        first = radii(xi, self.estimate.span.rank, self.budget)
+        if first is None:
+            return None
+        # The gap is measured at the estimate; at theta* it is at most e^{D/2} times that.
+        slack = 1.01 * self.estimate.gap * math.exp(first.shift / 2)
+        return radii(xi, self.estimate.span.rank, self.budget, slack=slack)
+
+    def refine(self, xi: float) -> tuple[Radii | None, float]:
+        """On the theorem's event ξ ≤ e^{D*/2}·ξ(estimate); iterate while that improves. Costs no extra delta."""
+        outcome = self.radii(xi)
+        for _ in range(20):
+            if outcome is None:
+                break
+            better = math.exp(outcome.shift / 2) * self.xi_estimated
+            if better > xi * (1 - 1e-4):
+                break
+            xi = better
+            outcome = self.radii(xi) or outcome
+        return outcome, xi
+
+    def query_norms(self, shift: float) -> Floats:
+        """The smaller of two bounds of ‖x‖ in H(θ*)⁻¹: by prior knowledge, and by the estimate."""
+        inside = self.estimate.inverse_norms(self.points)
+        return np.where(np.isfinite(inside), np.minimum(self.known_norms, math.exp(shift / 2) * inside), np.inf)
+
+
+def plan_budget(
+    dimension: int,
+    delta: float,
+    xi_best: float,
+    xi_known: float,
+    asked_lines: int,
+    query_lines: int,
+    other_lines: int,
+) -> Budget:
+    """Choose version and split of delta without looking at the answers.
+
+    `xi_best` is ξ if every answer had variance 1/4, `xi_known` its bound from prior knowledge (infinite without). The
+    split is the one of smallest radius at their geometric mean, where the refined ξ tends to end, among those whose
+    burn-in holds at xi_known. `other_lines` counts the query lines that were not asked.
+    """
+    typical = 1.5 * xi_best if math.isinf(xi_known) else math.sqrt(xi_best * xi_known)
+    lines: dict[Version, int] = {"norm": query_lines, "union": other_lines}
+    options = [
+        Budget.split(version, delta, share, asked_lines, lines[version])
+        for version in lines
+        for share in (0.03, 0.1, 0.25, 0.5)
+    ]
+
+    def cost(budget: Budget) -> tuple[bool, float]:
+        feasible = math.isinf(xi_known) or radii(xi_known, dimension, budget) is not None
+        reached = radii(typical, dimension, budget) if math.isfinite(typical) else None
+        return not feasible, math.inf if reached is None else reached.query
+
+    return min(options, key=cost)
+
+
+def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
+    """Query lines in all, and those not among the asked ones; the ellipsoid needs none."""
+    if form == "ellipsoid":
+        return 0, 0
+    asked = {line.tobytes() for line in distinct_lines(tally.vectors)}
+    queries = [line.tobytes() for line in distinct_lines(points)]
+    return len(queries), sum(line not in asked for line in queries)
+
+
+def _xi_without_knowledge(answers: Answers, setting: _Setting, delta: float, order_seed: int) -> float:
+    """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
+    evidence = plug_in_evidence(answers, data="fixed", order_seed=order_seed)
+    reach = evidence.reach(delta=delta)
+    if not math.isfinite(reach):
+        return math.inf
+    rows = setting.estimate.span.coordinates(setting.tally.vectors)
+    least = setting.estimate.span.coordinates(evidence.span.embed(evidence.least.point))
+    information = setting.tally.information(setting.estimate.span.embed(least))
+    shape = factor(setting.estimate.span.coordinates(setting.estimate.span.coordinates(information).T))
+    return math.inf if shape is None else math.exp(reach / 2) * float(shape.inverse_norms(rows).max())
+
+
+def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
+    if outcome is not None:
+        return Condition("burn-in", True, f"xi is at most {xi:.4g} before refinement; the theorem applies.")
+    needed = largest_xi(setting.estimate.span.rank, setting.budget)
+    if math.isfinite(xi):
+        times = (xi / needed) ** 2
+        more = math.ceil((times - 1) * setting.tally.total)
+        remedy = (
+            f"ask every vector about {times:.3g} times as often ({more:,} more answers in all), "
+            "or give a smaller norm bound if you know one"
+        )
+    else:
+        times = (max(setting.xi_estimated, needed) / needed) ** 2
+        remedy = f"ask every vector several times as often (at least {times:.3g} times), or give norm_bound or kappa"
+    return Condition("burn-in", False, f"xi is at most {xi:.3g}, but the theorem needs {needed:.3g}: {remedy}.")

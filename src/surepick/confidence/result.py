@@ -1,0 +1,114 @@
+"""What every method of this package returns, and the questions it asks of the caller."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
+from surepick.logistic import Fit, Tally
+
+Floats = NDArray[np.float64]
+
+Data = Literal["adaptive", "fixed"]
+"""Whether the questions may have depended on earlier answers ("adaptive") or did not ("fixed")."""
+
+Answers = Tally | Sequence[Tally]
+"""Counts, or batches of counts in the order in which they were answered."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something a method's guarantee needs, and whether it holds here."""
+
+    name: str
+    holds: bool
+    detail: str
+    """One sentence; where the condition fails, with the remedy."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals for xᵀθ* at every query, all at once with probability 1 − delta unless the method says otherwise."""
+
+    method: str
+    guarantee: Guarantee
+    statement: str
+    """What is claimed, and where it is proved."""
+    delta: float
+    centre: Floats
+    low: Floats
+    high: Floats
+    conditions: tuple[Condition, ...] = ()
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Numbers behind the widths, such as xi and the radius."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether every condition of the method holds."""
+        return all(condition.holds for condition in self.conditions)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not valid, with the remedy; empty if it is."""
+        return " ".join(condition.detail for condition in self.conditions if not condition.holds)
+
+    @property
+    def half_width(self) -> Floats:
+        """Half the length of each interval."""
+        return (self.high - self.low) / 2
+
+
+def pooled(answers: Answers) -> Tally:
+    """All answers as one tally; batches lose their order."""
+    if isinstance(answers, Tally):
+        return answers
+    batches = list(answers)
+    if len(batches) == 0:
+        raise InvalidInput("There are no answers (an empty list of batches); at least one is needed.")
+    return Tally(
+        np.vstack([batch.vectors for batch in batches]),
+        np.concatenate([batch.pulls for batch in batches]),
+        np.concatenate([batch.wins for batch in batches]),
+    ).merged()
+
+
+def fixed_design(data: Data) -> Condition:
+    """The condition of all fixed-design theorems."""
+    return Condition(
+        "fixed design",
+        data == "fixed",
+        "The answers are independent given the questions."
+        if data == "fixed"
+        else "The questions may have depended on the answers, which this theorem does not allow; "
+        "use the anytime method, or say data='fixed' if they did not.",
+    )
+
+
+def around(centre: Floats, half_width: Floats) -> tuple[Floats, Floats]:
+    """Symmetric ends; where there is no centre or no finite width, the whole line."""
+    known = np.isfinite(centre) & np.isfinite(half_width)
+    low = np.where(known, centre - half_width, -np.inf)
+    high = np.where(known, centre + half_width, np.inf)
+    return low, high
+
+
+def estimate_exists(estimate: Fit) -> Condition:
+    """The condition of everything centred at the maximum-likelihood estimate."""
+    return Condition("estimate exists", estimate.converged, estimate.status.sentence)
+
+
+def queries_in_span(estimate: Fit, points: Floats) -> Condition:
+    """The condition without which a query has infinite width."""
+    outside = int(np.sum(~estimate.span.contains(points)))
+    return Condition(
+        "queries in the span",
+        outside == 0,
+        f"{outside} of {len(points)} queries lie outside the span of the asked vectors, where nothing is known; "
+        "ask about vectors that cover them."
+        if outside
+        else "Every query lies in the span of the asked vectors.",
+    )
