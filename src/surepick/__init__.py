@@ -3,6 +3,18 @@
 Reading order for newcomers: the README's example, `confidence`, `logistic`, `linalg`.
 """
 
+from surepick import design
+from surepick.design import (
+    Design,
+    DesignStatus,
+    apportion,
+    d_optimal,
+    g_optimal,
+    gap_optimal,
+    max_optimal,
+    pairs_optimal,
+    xy_optimal,
+)
 from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
 from surepick.guarantee import Guarantee
 from surepick.logistic import Fit, FitStatus, Tally, fit
@@ -10,6 +22,8 @@ from surepick.logistic import Fit, FitStatus, Tally, fit
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Design",
+    "DesignStatus",
     "Fit",
     "FitStatus",
     "Guarantee",
@@ -18,5 +32,13 @@ __all__ = [
     "NotIdentifiable",
     "SurepickError",
     "Tally",
+    "apportion",
+    "d_optimal",
+    "design",
     "fit",
+    "g_optimal",
+    "gap_optimal",
+    "max_optimal",
+    "pairs_optimal",
+    "xy_optimal",
 ]

@@ -88,9 +88,7 @@ def column_scale(rows: Floats) -> Floats:
     return np.where(largest > 0, np.ldexp(1.0, exponent), 0.0)
 
 
-def gram_matrix(
-    rows: Floats, weights: Floats | None = None, *, column_factors: Floats | None = None
-) -> Floats:
+def gram_matrix(rows: Floats, weights: Floats | None = None, *, column_factors: Floats | None = None) -> Floats:
     """Sum of weight · row rowᵀ in O(n d²) time and O(d²) memory beyond one block of rows."""
     dimension = rows.shape[1]
     total = np.zeros((dimension, dimension))

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design.directions import Family, Pairs, Rows, Union
 from surepick.design.determinant import determinant_search
+from surepick.design.directions import Family, Pairs, Rows, Union
 from surepick.design.frame import frame_of
 from surepick.design.result import Design, DesignStatus, Limits, Outcome, measurements_of, start_weights
 from surepick.design.search import MinimaxSearch
@@ -86,11 +86,7 @@ def pairs_optimal(
     The pairs are never listed: memory is O(n + k) rows for n vectors and k items. A round costs O(n d² + k d²) and
     up to 4096·k·d for guesses; the proof at the end O(k² d), run as products of blocks in single precision.
     """
-    if (
-        isinstance(measurements, Pairs)
-        and measurements.scale == 1.0
-        and np.array_equal(measurements.items, items)
-    ):
+    if isinstance(measurements, Pairs) and measurements.scale == 1.0 and np.array_equal(measurements.items, items):
         # What can be measured is what is to be known: then the theorem of Kiefer and Wolfowitz answers.
         return _determinant("pairs", measurements, gap, start, max_rounds, max_seconds)
     return _minimax("pairs", measurements, [Pairs(items)], gap, start, max_rounds, max_seconds)

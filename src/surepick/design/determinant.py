@@ -29,7 +29,7 @@ def determinant_search(
     if start is not None:
         active.mass *= 0.1 / len(active)
         active.add(start[0], most=len(start[0]), mass=start[1])
-    inner, rounds, iterations = 0.3, 0, 0
+    inner, rounds, iterations = 0.3 if start is None else 0.3 * limits.gap, 0, 0
     while True:
         with threads_for(float(len(active)) ** 3):
             central = largest_determinant(active.vectors, active.mass, gap=inner)
@@ -49,17 +49,16 @@ def determinant_search(
                 return Outcome(active.members[kept], fewer, exact, bound, iterations, rounds, None)
             members = np.concatenate([found, members])
         inner = max(min(inner, 0.3 * (value / rank - 1.0)), 0.2 * limits.gap)
-        if rounds < FORGETFUL:
-            keep = weights > 1e-4 * weights.max()
+        if rounds < FORGETFUL and len(active) > 4 * batch:
+            here = np.einsum("ij,ij->i", active.vectors @ white, active.vectors @ white)
+            keep = (weights > 1e-4 * weights.max()) | (here > 0.9 * value)
             keep[:rank] = True
             active.keep(keep)
         if not active.add(members, most=batch, mass=active.newcomer):
             inner *= 0.1  # Nothing to add: only the accuracy of the restricted problem is missing.
 
 
-def _prune(
-    vectors: Floats, weights: Floats, white: Floats, allowed: float
-) -> tuple[NDArray[np.bool_], Floats]:
+def _prune(vectors: Floats, weights: Floats, white: Floats, allowed: float) -> tuple[NDArray[np.bool_], Floats]:
     """Leave out as many small weights as keep the active vectors within the allowed length."""
     for threshold in PRUNED:
         kept = weights >= threshold / len(weights)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design.farthest import Cloud, diameter, farthest_pairs
+from surepick.design.farthest import Cloud, diameter, farthest_pairs, longest_pairs
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import ROWS_PER_BLOCK, Span, norms, squared_lengths
 from surepick.threads import threads_for
@@ -77,15 +77,13 @@ class Rows:
         self.scale = validate.positive("scale", scale)
         self.name = name
         count, dimension = self.matrix.shape
-        self.reference = (
-            None if reference is None else validate.vector("reference", reference, length=dimension)
-        )
+        self.reference = None if reference is None else validate.vector("reference", reference, length=dimension)
         self.factors = None if factors is None else validate.vector("factors", factors, length=count)
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -113,10 +111,7 @@ class Rows:
     def longest(self, matrix: Floats, count: int, near: Integers) -> tuple[Integers, Floats]:
         """The `count` longest rows under the map, exactly."""
         lengths = self._lengths(matrix)
-        if count < len(lengths):
-            top = np.argpartition(-lengths, count)[:count]
-        else:
-            top = np.arange(len(lengths))
+        top = np.argpartition(-lengths, count)[:count] if count < len(lengths) else np.arange(len(lengths))
         top = top[np.argsort(-lengths[top], kind="stable")].astype(np.int64)
         return np.column_stack([top, top]), lengths[top]
 
@@ -166,14 +161,14 @@ class Pairs:
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return self.items.shape[1]
+        return int(self.items.shape[1])
 
     def __len__(self) -> int:
         return len(self.items) * (len(self.items) - 1) // 2
 
     def spanning_rows(self) -> Floats:
         """The items seen from their mean: they span what the differences span."""
-        return self.items - self.centre
+        return np.asarray(self.items - self.centre)
 
     def outside(self, span: Span) -> Integers | None:
         """A pair whose difference does not lie in the span, if there is one."""
@@ -193,6 +188,8 @@ class Pairs:
         with threads_for(2.0 * min(len(cloud), EVERY_ITEM) * len(cloud) * matrix.shape[1]):
             if len(cloud) <= EVERY_ITEM:
                 pairs = farthest_pairs(cloud, np.arange(len(cloud)), sweeps=1, most=len(cloud))
+                if len(cloud) < 2 * count:
+                    pairs = np.concatenate([pairs, longest_pairs(cloud, count)])
             else:
                 outer = np.argsort(-cloud.squares, kind="stable")[:count]
                 pairs = farthest_pairs(cloud, np.concatenate([near.ravel(), outer]).astype(np.int64))
@@ -220,9 +217,7 @@ class Pairs:
         scaled = matrix * np.sqrt(self.scale)
         points = np.empty((len(self.items), matrix.shape[1]))
         for start in range(0, len(self.items), ROWS_PER_BLOCK):
-            points[start : start + ROWS_PER_BLOCK] = (
-                self.items[start : start + ROWS_PER_BLOCK] - self.centre
-            ) @ scaled
+            points[start : start + ROWS_PER_BLOCK] = (self.items[start : start + ROWS_PER_BLOCK] - self.centre) @ scaled
         return Cloud.of(points)
 
 

@@ -39,9 +39,7 @@ def frame_of(measurements: Family) -> Frame:
     rows = measurements.spanning_rows()
     span = span_of(rows)
     if span.rank == 0:
-        raise InvalidInput(
-            "All measurement vectors are zero, so nothing can be measured; check the feature columns."
-        )
+        raise InvalidInput("All measurement vectors are zero, so nothing can be measured; check the feature columns.")
     if span.is_full:
         direct = factor(gram_matrix(rows) / len(rows))
         if direct is not None:
@@ -75,7 +73,7 @@ class Active:
         The rest are newcomers in the order given; `mass` is what each of them starts with.
         """
         rows = self.family.vectors(members)
-        chosen = []
+        chosen: list[int] = []
         for position, key in enumerate(_keys(rows)):
             if len(chosen) == most:
                 break

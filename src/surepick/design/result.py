@@ -2,7 +2,8 @@
 
 import time
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,14 +17,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class DesignStatus(str, Enum):
+class DesignStatus(StrEnum):
     """How the search for a design ended; the value is the JSON field `status`."""
 
     CONVERGED = "converged"
     NOT_CONVERGED = "not converged"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def sentence(self) -> str:
@@ -137,7 +135,9 @@ class Outcome:
 
 def measurements_of(value: ArrayLike | Family) -> Family:
     """Take a family as it is and anything else as a matrix with one measurement vector a row."""
-    return value if isinstance(value, Rows | Pairs) else Rows(value, name="measurements")
+    if isinstance(value, Rows | Pairs):
+        return value
+    return Rows(cast("ArrayLike", value), name="measurements")
 
 
 def start_weights(start: "Design | ArrayLike", family: Family) -> tuple[Integers, Floats]:

@@ -22,7 +22,7 @@ from surepick.threads import threads_for
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PRUNED = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
+PRUNED = (0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Weights below these multiples of the mean are tried to be left out, the largest first."""
 
 ROUNDING = 1e-10
@@ -47,6 +47,10 @@ class _Look:
     """C with C Cᵀ = H(weights)⁻¹ in the coordinates of the frame."""
     root: Floats
     """R with R Rᵀ = H⁻¹SH⁻¹, S = Σ w yyᵀ, so that g_x = ‖xᵀR‖²."""
+    slopes: Floats
+    """g_x of the active measurement vectors."""
+    lengths: Floats
+    """yᵀH⁻¹y of the active directions."""
     attained: float
     """f_w = Σ w yᵀH⁻¹y."""
     value: float
@@ -80,7 +84,8 @@ class MinimaxSearch:
     def run(self, limits: Limits, start: tuple[Integers, Floats] | None) -> Outcome:
         """Rounds until the gap is proved or a limit is reached."""
         self._begin(start)
-        inner, rounds, iterations = 0.3, 0, 0
+        # A warm start is worth solving well at once; a cold one meets the vectors that matter only later.
+        inner, rounds, iterations = 0.3 if start is None else 0.3 * limits.gap, 0, 0
         best: _Look | None = None
         while True:
             with threads_for(float(len(self.x)) ** 2 * (len(self.x) + len(self.y))):
@@ -148,6 +153,8 @@ class MinimaxSearch:
             dual=dual,
             white=white,
             root=root,
+            slopes=slopes,
+            lengths=lengths,
             attained=float(dual @ lengths),
             value=max(float(lengths.max()), float(long[0])),
             steepest=max(float(slopes.max()), float(steep[0])),
@@ -157,15 +164,14 @@ class MinimaxSearch:
 
     def _revise(self, look: _Look, *, forget: bool) -> int:
         """Drop what carries next to nothing and add what was found; return how many were added."""
-        if forget:
-            keep = look.weights > 1e-4 * look.weights.max()
+        if forget and len(self.x) > 4 * self.batch:
+            keep = (look.weights > 1e-4 * look.weights.max()) | (look.slopes > 0.9 * look.steepest)
             keep[: self.frame.rank] = True
             self.x.keep(keep)
+        if forget and len(self.y) > 4 * self.batch:
+            keep = (look.dual > 1e-4 * look.dual.max()) | (look.lengths > 0.9 * look.value)
             # Directions that the last proof brought in are newer than the look and stay.
-            older = len(look.dual)
-            self.y.keep(
-                np.append(look.dual > 1e-4 * look.dual.max(), np.ones(len(self.y) - older, dtype=np.bool_))
-            )
+            self.y.keep(np.append(keep, np.ones(len(self.y) - len(keep), dtype=np.bool_)))
         # Without a floor, vectors needed only to keep H regular would lose their mass to rounding.
         self.x.mass = np.maximum(self.x.mass, 1e-10 * self.x.mass.mean())
         added = self.x.add(look.new_x, most=self.batch, mass=self.x.newcomer)
