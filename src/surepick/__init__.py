@@ -1,9 +1,21 @@
 """surepick: find the best item from yes/no or A-versus-B answers, and say how sure it is.
 
-Reading order for newcomers: the README's example, `confidence`, `logistic`, `linalg`.
+Reading order for newcomers: the README's example, `confidence`, `logistic`, `linalg`; docs/architecture.md has the map.
 """
 
 from surepick import design
+from surepick.confidence import (
+    Evidence,
+    Intervals,
+    in_given_order,
+    interval_anytime,
+    interval_corrected,
+    interval_faury,
+    interval_li,
+    interval_printed,
+    interval_wald,
+    plug_in_evidence,
+)
 from surepick.design import (
     Design,
     DesignStatus,
@@ -24,9 +36,11 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Design",
     "DesignStatus",
+    "Evidence",
     "Fit",
     "FitStatus",
     "Guarantee",
+    "Intervals",
     "InvalidInput",
     "MissingExtra",
     "NotIdentifiable",
@@ -38,7 +52,15 @@ __all__ = [
     "fit",
     "g_optimal",
     "gap_optimal",
+    "in_given_order",
+    "interval_anytime",
+    "interval_corrected",
+    "interval_faury",
+    "interval_li",
+    "interval_printed",
+    "interval_wald",
     "max_optimal",
     "pairs_optimal",
+    "plug_in_evidence",
     "xy_optimal",
 ]
