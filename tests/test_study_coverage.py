@@ -7,7 +7,8 @@ import pytest
 from surepick.studies import Options, coverage, find_study, run_study
 from surepick.studies.frame import Study
 
-SMALL = {"design": "orthogonal", "d": 2, "relative_xi": 0.05, "delta": 0.2, "runs": 60}
+SMALL = {"design": "orthogonal", "d": 2, "relative_xi": 0.05, "delta": 0.05, "runs": 200, "slow_runs": 3}
+FEW = {"runs": 2, "slow_runs": 0}
 
 
 def small_study(tasks) -> Study:
@@ -16,7 +17,7 @@ def small_study(tasks) -> Study:
 
 
 def test_rows_depend_on_the_seed_alone_and_resume_runs_only_what_is_left(tmp_path):
-    tasks = [{**SMALL, "runs": 2}, {**SMALL, "design": "rare", "runs": 2}]
+    tasks = [{**SMALL, **FEW}, {**SMALL, **FEW, "design": "rare"}]
     whole, _ = run_study(small_study(tasks), Options(seed=3), out=tmp_path / "whole", jobs=2)
     run_study(small_study(tasks[:1]), Options(seed=3), out=tmp_path / "part", jobs=1)
     with (tmp_path / "part" / "rows.jsonl").open("a") as journal:
@@ -37,7 +38,7 @@ def test_rows_depend_on_the_seed_alone_and_resume_runs_only_what_is_left(tmp_pat
 
 
 def test_proved_methods_pass_and_half_their_width_is_caught(tmp_path):
-    rows, summary = run_study(small_study([{**SMALL, "delta": 0.05, "runs": 200}]), Options(seed=1), out=tmp_path)
+    rows, summary = run_study(small_study([SMALL]), Options(seed=1), out=tmp_path)
     assert summary["proved_broken"] == 0
     assert summary["negative_control_caught"] == summary["negative_control_settings"] == 1
     corrected = next(cell for cell in summary["cells"] if cell["method"] == "corrected")

@@ -92,8 +92,8 @@ def span_of(rows: Floats) -> Span:
     span = Span(dimension, rank, basis, scale)
     if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
         raise InvalidInput(
-            "Columns are combinations of one another in units too different to tell, from "
-            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove the repeated ones."
+            "Columns are combinations of one another in units too different to tell, largest entries from "
+            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them alike or remove the repeated ones."
         )
     return span
 

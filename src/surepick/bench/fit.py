@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 Peer = Callable[[Floats, Integers, float], Floats]
 """Rows, answers and the peer's own tolerance to an estimate."""
 
-PEER_TOLERANCES = tuple(10.0**-exponent for exponent in range(4, 17, 2))
+PEER_TOLERANCES = tuple(10.0**-exponent for exponent in range(6, 17, 2))
 
 LONG_BYTES = 10**8
 """Memory is reported as a multiple of the data where these are longer than that; below, fixed costs dominate."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from surepick.cli.output import print_json
+
 Data = Literal["adaptive", "fixed"]
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ def interval(
 ) -> None:
     """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
     from surepick.cli.answers import read_answers
-    from surepick.cli.output import print_json
     from surepick.confidence.menu import METHODS, default_methods, intervals_by_name
     from surepick.confidence.result import pooled
     from surepick.logistic import fit
