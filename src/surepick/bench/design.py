@@ -41,7 +41,7 @@ def bench_design(*, quick: bool = False, seed: int = 0, progress: Progress = sil
     for count, dimension in ((60, 3),) if quick else ((500, 10), (500, 25)):
         progress(f"dense baselines, {count} items, d={dimension}")
         vectors = rng.normal(size=(count, dimension))
-        rows += _against_dense(f"{count} items, X = Z, d={dimension}", vectors, vectors, 1.0 if quick else 60.0)
+        rows += _against_dense(f"{count} items, X = Z, d={dimension}", vectors, vectors, 0.3 if quick else 60.0)
     if not quick:
         progress("dense baselines, 5,000 vectors, 3,327 items, d=25")
         vectors, items_ = catalogue(rng, 5_000, 3_327, 25)

@@ -14,6 +14,7 @@ entry. A step costs O(m²(k + m + d)) for m measurement vectors and k directions
 steps suffice. The predictor and corrector follow Mehrotra (SIAM J. Optim. 2, 1992).
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,9 @@ class Central:
     """Relative gap between the value and the bound, both of the restricted problem."""
 
 
-def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, most: int = 60) -> Central:
+def minimax(
+    x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, deadline: float = np.inf, most: int = 60
+) -> Central:
     """Solve the restricted problem to a relative gap, from a positive start whose H is positive definite.
 
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
@@ -48,7 +51,7 @@ def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: flo
     size = len(x) + len(y)
     state = _Minimax.start(x, y, mass, dual)
     best, iterations = state, 0
-    while best.gap > gap and iterations < most:
+    while best.gap > gap and iterations < most and time.perf_counter() < deadline:
         iterations += 1
         newton = _factor(state.hessian())
         if newton is None:
@@ -159,7 +162,7 @@ class _Minimax:
         return None
 
 
-def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) -> Central:
+def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float = np.inf, most: int = 60) -> Central:
     """Maximise det H on the given vectors until max xᵀH(λ)⁻¹x ≤ d(1 + gap) among them."""
     dimension = x.shape[1]
     s = mass * (dimension / float(mass.sum()))
@@ -171,6 +174,8 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) 
     v = np.maximum(1.0 - k, 0.1)
     iterations = 0
     while float(s.sum()) * float(k.max()) > dimension * (1.0 + gap) and iterations < most:
+        if time.perf_counter() >= deadline:
+            break
         iterations += 1
         matrix = (xw @ xw.T) ** 2
         matrix[np.diag_indices(len(matrix))] += v / s
