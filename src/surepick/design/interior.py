@@ -86,14 +86,21 @@ class _Step:
 
 
 class _Minimax:
-    """An iterate: s, v of the measurement vectors, w and slack u = 1 − f of the directions."""
+    """An iterate: s, v of the measurement vectors, w and slack u of the directions.
 
-    def __init__(self, x: Floats, y: Floats, s: Floats, v: Floats, w: Floats, xw: Floats, yw: Floats) -> None:
+    u = 1 − f holds in the limit only. Tied to it at every step, the curved f would allow tiny steps once some slacks
+    are small; and as scale is free, an iterate need not be feasible to be a design.
+    """
+
+    def __init__(
+        self, x: Floats, y: Floats, s: Floats, u: Floats | None, v: Floats, w: Floats, xw: Floats, yw: Floats
+    ) -> None:
         self.x, self.y, self.s, self.v, self.w = x, y, s, v, w
         # Whitened by H(s), so that inner products of rows are those of H⁻¹.
         self.xw, self.yw = xw, yw
         self.f = np.einsum("ij,ij->i", yw, yw)
-        self.u = 1.0 - self.f
+        self.u = 1.0 - self.f if u is None else u
+        self.missed = self.u + self.f - 1.0
         self.g = (yw @ xw.T) ** 2
         self.reached = w @ self.g
 
@@ -115,7 +122,7 @@ class _Minimax:
         centre = (v @ s + w @ (1.0 - f)) / (len(x) + len(y))
         w = np.maximum(w, 0.1 * centre / (1.0 - f))
         v = np.maximum(v, 0.1 * centre / s)
-        return cls(x, y, s, v, w, xw, yw)
+        return cls(x, y, s, None, v, w, xw, yw)
 
     @property
     def gap(self) -> float:
@@ -139,15 +146,15 @@ class _Minimax:
     ) -> _Step:
         """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
         right_w, right_v = centre - products_w, centre - products_v
-        s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
-        u = self.g @ s
+        s = newton.solve(((right_w + self.w * self.missed) / self.u) @ self.g + right_v / self.s - 1.0)
+        u = self.g @ s - self.missed
         w = (right_w - self.w * u) / self.u - self.w
         v = (right_v - self.v * s) / self.s - self.v
         return _Step(s, u, v, w)
 
     def move(self, step: _Step) -> "_Minimax | None":
-        """Go along the step as far as everything stays positive; the slacks are not linear, so they are recomputed."""
-        primal = min(1.0, TO_THE_BOUNDARY * _room(self.s, step.s))
+        """Go along the step as far as everything stays positive and no direction is missed by half or more."""
+        primal = min(1.0, TO_THE_BOUNDARY * min(_room(self.s, step.s), _room(self.u, step.u)))
         below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
         while primal > 1e-3:
             s = self.s + primal * step.s
@@ -155,9 +162,9 @@ class _Minimax:
             if white is not None:
                 yw = self.y @ white
                 f = np.einsum("ij,ij->i", yw, yw)
-                if np.all(1.0 - f > (1.0 - TO_THE_BOUNDARY) / 2 * self.u):
-                    w, v = self.w + below * step.w, self.v + below * step.v
-                    return _Minimax(self.x, self.y, s, v, w, self.x @ white, yw)
+                if f.max() <= 1.5:
+                    u, v, w = self.u + primal * step.u, self.v + below * step.v, self.w + below * step.w
+                    return _Minimax(self.x, self.y, s, u, v, w, self.x @ white, yw)
             primal *= 0.7
         return None
 
