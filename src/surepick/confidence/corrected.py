@@ -78,9 +78,9 @@ def interval_corrected(
         xi = setting.xi_known
         # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
         if radii(xi, estimate.span.rank, setting.budget) is None:
-            setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - ANYTIME_SHARE))
+            setting = _Setting.of(tally, points, estimate, Knowledge(), form, delta * (1 - ANYTIME_SHARE))
             evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
-            xi = min(xi, _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE))
+            xi = _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE)
         outcome, xi_refined = setting.refine(xi)
         details |= {"xi": xi_refined, "xi_before_answers": xi}
         conditions.append(_burn_in(setting, xi, outcome))
