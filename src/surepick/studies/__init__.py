@@ -5,7 +5,12 @@ from importlib import import_module
 from surepick.errors import InvalidInput
 from surepick.studies.frame import Options, Study, run_study
 
-MODULES = {"coverage": "surepick.studies.coverage"}
+MODULES = {
+    "contextual": "surepick.studies.contextual",
+    "coverage": "surepick.studies.coverage",
+    "horizon": "surepick.studies.contextual_horizon",
+    "supcb": "surepick.studies.contextual_supcb",
+}
 
 
 def find_study(name: str) -> Study:
