@@ -101,6 +101,29 @@ def gram_matrix(rows: Floats, weights: Floats | None = None, *, column_factors: 
     return (total + total.T) / 2
 
 
+def triangular_factor(rows: Floats) -> Floats:
+    """Upper triangular R with RᵀR = Σ row rowᵀ, by orthogonal steps on blocks of rows.
+
+    It never squares the condition number, unlike a factor of the Gram matrix. O(n d²) time, one block of memory.
+    """
+    dimension = rows.shape[1]
+    upper = np.zeros((0, dimension))
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        stacked = np.vstack([upper, rows[start : start + ROWS_PER_BLOCK]])
+        upper = np.asarray(sl.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:dimension])
+    return upper
+
+
+def squared_lengths(rows: Floats, matrix: Floats, *, reference: Floats | None = None) -> Floats:
+    """‖(row − reference)ᵀ · matrix‖² for every row; O(n d r) time, O(n) memory beyond one block of rows."""
+    result = np.empty(len(rows))
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = rows[start : start + ROWS_PER_BLOCK]
+        mapped = (block if reference is None else block - reference) @ matrix
+        result[start : start + ROWS_PER_BLOCK] = np.einsum("ij,ij->i", mapped, mapped)
+    return result
+
+
 def norms(rows: Floats, *, axis: int = 1) -> Floats:
     """Euclidean lengths, without overflow or underflow of the squares."""
     largest = np.max(np.abs(rows), axis=axis, initial=0.0, keepdims=True)
