@@ -159,13 +159,16 @@ class Factor:
         solution = sl.cho_solve((self.lower, True), scaled, check_finite=False)
         return np.asarray((solution.T / self.diagonal).T)
 
+    def whitened(self, rows: Floats) -> Floats:
+        """Rows y with y·y' = xᵀ M⁻¹ x' for all pairs of the given rows x, x'."""
+        return np.asarray(sl.solve_triangular(self.lower, (rows / self.diagonal).T, lower=True, check_finite=False).T)
+
     def inverse_norms(self, rows: Floats) -> Floats:
         """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
         result = np.empty(len(rows))
         for start in range(0, len(rows), ROWS_PER_BLOCK):
-            block = (rows[start : start + ROWS_PER_BLOCK] / self.diagonal).T
-            whitened = sl.solve_triangular(self.lower, block, lower=True, check_finite=False)
-            result[start : start + ROWS_PER_BLOCK] = np.sqrt(np.einsum("ij,ij->j", whitened, whitened))
+            white = self.whitened(rows[start : start + ROWS_PER_BLOCK])
+            result[start : start + ROWS_PER_BLOCK] = np.sqrt(np.einsum("ij,ij->i", white, white))
         return result
 
     def inverse_norm(self, vector: Floats) -> float:

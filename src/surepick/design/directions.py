@@ -149,7 +149,9 @@ class Pairs:
         self.scale = validate.positive("scale", scale)
         self.name = name
         if len(self.items) < 2:
-            raise InvalidInput(f"{name} holds {len(self.items)} item, so there is no pair to compare; pass at least two.")
+            raise InvalidInput(
+                f"{name} holds {len(self.items)} item, so there is no pair to compare; pass at least two."
+            )
         self.centre = self.items.mean(axis=0)
 
     @property

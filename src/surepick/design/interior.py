@@ -132,7 +132,9 @@ class _Minimax:
         matrix[np.diag_indices(len(matrix))] += self.v / self.s
         return matrix
 
-    def direction(self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float) -> _Step:
+    def direction(
+        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
+    ) -> _Step:
         """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
         right_w, right_v = centre - products_w, centre - products_v
         s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)

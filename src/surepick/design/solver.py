@@ -109,7 +109,9 @@ class MinimaxSearch:
             last = limits.exceeded(rounds)
             if look.gap <= limits.gap or last:
                 self._certify(best[0] if last else look)
-                outcome, found = self._finish(*(best if last else (look, self.x.members, self.x.vectors)), rounds, limits)
+                outcome, found = self._finish(
+                    *(best if last else (look, self.x.members, self.x.vectors)), rounds, limits
+                )
                 if last or outcome.value <= self.lower_bound * (1.0 + limits.gap):
                     return outcome
                 new_y = np.concatenate([found, new_y])

@@ -1,0 +1,1 @@
+"""Best-arm identification: problems, policies and verdicts. See docs/identify.md."""

@@ -1,0 +1,186 @@
+"""What a completed stage proves: the corrected theorem applied to one fixed design, with a floor under every variance.
+
+A *floor* is a lower bound of s(xᵀθ*), the variance of one answer to x, that holds on the events of earlier stages.
+Floors take the place of "H(θ*) ≥ e^{−D}·H(θ̂)": they are sharper, need no common D, and stages that leave some vectors
+unasked keep what earlier ones said of them. Statements and proofs: docs/identify.md.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
+from surepick.linalg import Factor, Span, distinct_lines, factor, gram_matrix
+from surepick.logistic import Fit, Tally, fit, variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SHARES = (0.03, 0.1, 0.25, 0.5)
+"""Shares of a stage's failure probability that may go to the norm of the score; the best is picked when planning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate with a radius: |yᵀ(θ̂ − θ*)| ≤ radius·‖y‖ in shape⁻¹ for the directions the radius was counted for."""
+
+    theta: Floats
+    """In coordinates of the problem's rows; zero across what was not asked."""
+    span: Span
+    """The span of the asked vectors."""
+    shape: Factor
+    """An information matrix, in coordinates of that span."""
+    radius: float
+
+    def white(self, points: Floats) -> Floats:
+        """Points such that Euclidean distances, times the radius, are widths."""
+        return self.radius * self.shape.whitened(self.span.coordinates(points))
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """What is true after a stage unless its failure event, of the probability in its budget, happened."""
+
+    estimate: Estimate
+    floors: Floats
+    """Lower bounds of s(xᵀθ*) for all measurement vectors, at least those before the stage."""
+    xi: float
+    shift: float
+    """No logit of an asked vector is off by more."""
+
+
+def certify(
+    rows: Floats, asked: Integers, pulls: Integers, wins: Integers, floors: Floats, budget: Budget
+) -> Certified | None:
+    """Apply the corrected theorem to one stage; None where its burn-in fails or no estimate exists.
+
+    The theorem bounds ξ = max ‖x‖ in H(θ*)⁻¹ from above by the floors of the asked vectors. On its event it then
+    bounds every |xᵀ(θ̂ − θ*)|, hence raises the floors, hence shrinks ξ, and so on: all on one event, at no further
+    cost. One fit and a few passes of O(p d²) for p asked vectors; one pass over all rows.
+    """
+    tally = Tally(rows[asked], pulls, wins)
+    answered = tally.asked()
+    if len(answered) == 0:
+        return None
+    found = fit(answered)
+    if not found.converged:
+        return None
+    keep = asked[tally.pulls > 0]
+    inside = found.span.coordinates(answered.vectors)
+    logits = answered.vectors @ found.theta
+    least = floors[keep]
+    certified: tuple[Radii, Factor, float] | None = None
+    for _ in range(30):
+        shape = factor(gram_matrix(inside, answered.pulls * least))
+        if shape is None:
+            break
+        lengths = shape.inverse_norms(inside)
+        xi = float(lengths.max())
+        reached = _radii(xi, found, budget)
+        if reached is None:
+            break
+        certified = (reached, shape, xi)
+        each = min(reached.query, reached.ellipsoid) if budget.version == "union" else reached.ellipsoid
+        better = np.maximum(least, least_variance(logits, np.minimum(reached.shift, each * lengths)))
+        if np.all(better <= least * (1 + 1e-3)):
+            break
+        least = better
+    if certified is None:
+        return None
+    reached, shape, xi = certified
+    raised = floors.copy()
+    raised[keep] = np.maximum(raised[keep], least)
+    raised = np.maximum(raised, _floors_elsewhere(rows, found, shape, reached.ellipsoid))
+    estimate = Estimate(found.theta, found.span, shape, min(reached.query, reached.ellipsoid))
+    return Certified(estimate, raised, xi, reached.shift)
+
+
+def least_variance(logits: Floats, error: Floats | float) -> Floats:
+    """The least s(v) for v within `error` of each logit: s falls with |v|."""
+    return variance(np.abs(logits) + error)
+
+
+def _floors_elsewhere(rows: Floats, found: Fit, shape: Factor, ellipsoid: float) -> Floats:
+    """Floors of any vector in the span of the asked ones, by the ellipsoid, which holds for all x at once."""
+    error = ellipsoid * shape.inverse_norms(found.span.coordinates(rows))
+    return np.where(found.span.contains(rows), least_variance(rows @ found.theta, error), 0.0)
+
+
+def _radii(xi: float, found: Fit, budget: Budget) -> Radii | None:
+    """The theorem at ξ, with what the fit lacks to the optimum added."""
+    first = radii(xi, found.span.rank, budget)
+    if first is None or found.gap == 0.0:
+        return first
+    # The gap is measured at the estimate; at theta* it is at most e^{D/2} times that.
+    return radii(xi, found.span.rank, budget, slack=1.01 * found.gap * math.exp(first.shift / 2))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many questions a stage takes, and how its failure probability is spent."""
+
+    questions: float
+    budget: Budget
+    radius: float
+    """Of the theorem at this size."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a stage of n questions must reach: (radius + margin)·√(value/n) ≤ target, besides the burn-in.
+
+    `value` is the largest ‖y‖² of a direction to be known in the inverse of the information of one question.
+    """
+
+    target: float = math.inf
+    margin: float = 0.0
+
+
+def best_budget(*, delta: float, rank: int, xi: float, asked_lines: int, query_lines: int) -> Budget:
+    """How to spend delta so that the radius at about this ξ is least; to be called before the stage is asked."""
+    options: list[tuple[Version, float]] = [("norm", share) for share in SHARES]
+    options += [("union", share) for share in SHARES]
+    budgets = [Budget.split(version, delta, share, asked_lines, query_lines) for version, share in options]
+
+    def cost(budget: Budget) -> float:
+        reached = radii(xi, rank, budget)
+        return math.inf if reached is None else min(reached.query, reached.ellipsoid)
+
+    return min(budgets, key=cost)
+
+
+def smallest_stage(
+    rank: int, budget: Budget, goal: Goal, *, longest: float, value: float, comfort: float = 0.9
+) -> Size:
+    """The least n, to a half per cent, with ξ_n ≤ comfort·(largest ξ of the theorem) that reaches the goal.
+
+    `longest` is the largest ‖x‖² of an asked vector in the inverse of the information of one question. The radius
+    hardly depends on n, so a few evaluations of the theorem (3 ms each) suffice.
+    """
+
+    def radius(n: float) -> float:
+        reached = radii(math.sqrt(longest / n), rank, budget)
+        return math.inf if reached is None else min(reached.query, reached.ellipsoid)
+
+    def wanted(n: float) -> float:
+        return ((radius(n) + goal.margin) / goal.target) ** 2 * value
+
+    least = longest / (comfort * largest_xi(rank, budget)) ** 2
+    if not math.isfinite(least + value):
+        return Size(math.inf, budget, math.inf)
+    low, high = least, max(least, wanted(least))  # the radius falls with n, so `high` is enough
+    for _ in range(20):
+        if high <= 1.005 * low:
+            break
+        guess = max(low, wanted(high))
+        low, high = (guess, high) if wanted(guess) > guess else (low, guess)
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if wanted(middle) > middle else (low, middle)
+    return Size(high, budget, radius(high))
+
+
+def lines(vectors: Floats) -> int:
+    """Number of distinct lines through the origin among the vectors: each is one event of the union."""
+    return len(distinct_lines(vectors))
