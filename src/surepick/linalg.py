@@ -26,6 +26,8 @@ class Span:
     dimension: int
     rank: int
     basis: Floats | None
+    units: Floats | None = None
+    """Size of every column of the rows, zero where there is nothing; None where it does not matter."""
 
     @property
     def is_full(self) -> bool:
@@ -44,12 +46,17 @@ class Span:
         """Tell for every row whether it lies in the span, to a relative error of 1e-7.
 
         The tolerance is wider than that of the rank: a query is typed in by people, and a query outside
-        by less than 1e-7 of its length is taken as its projection.
+        by less than 1e-7 of its length is taken as its projection. Lengths are measured in the units of the
+        columns, and a column that is zero throughout has none: there, only zero is inside.
         """
         if self.basis is None:
             return np.ones(len(rows), dtype=np.bool_)
         residual = rows - self.embed(self.coordinates(rows))
-        return np.asarray(norms(residual) <= 1e-7 * norms(rows))
+        if self.units is None:
+            return np.asarray(norms(residual) <= 1e-7 * norms(rows))
+        known = self.units > 0
+        near = norms(residual[:, known] / self.units[known]) <= 1e-7 * norms(rows[:, known] / self.units[known])
+        return np.asarray(near & ~rows[:, ~known].any(axis=1))
 
 
 def span_of(rows: Floats) -> Span:
@@ -77,8 +84,13 @@ def span_of(rows: Floats) -> Span:
     # The rows are (combinations of right) × column lengths; scaling is undone before orthonormalising.
     weights = scale * lengths
     weights = weights / max(float(weights.max(initial=0.0)), np.finfo(float).tiny)
-    basis = sl.qr((right[:rank] * weights).T, mode="economic")[0] if rank else np.zeros((dimension, 0))
-    return Span(dimension, rank, np.asarray(basis, dtype=np.float64))
+    # Columns may differ by many orders of magnitude. With the largest first and pivoting, Householder's method
+    # keeps the small ones accurate (Cox and Higham 1998).
+    order = np.argsort(-weights, kind="stable")
+    basis = np.zeros((dimension, rank))
+    if rank:
+        basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
+    return Span(dimension, rank, basis, scale)
 
 
 def column_scale(rows: Floats) -> Floats:
@@ -134,13 +146,13 @@ def norms(rows: Floats, *, axis: int = 1) -> Floats:
 def distinct_lines(vectors: Floats) -> Floats:
     """One representative for every line through the origin (x and c·x lie on one), none for zero; O(p d log p).
 
-    Rounding at 1e-12 may count one line twice, never two as one (beyond that distance).
+    Every coordinate is rounded to twelve digits of its own: that may count one line twice, but never two as one,
+    however different the units of the coordinates.
     """
-    lengths = norms(vectors)
-    units = vectors[lengths > 0] / lengths[lengths > 0, None]
-    first = np.argmax(np.abs(units) > 1e-9, axis=1)
-    units *= np.sign(units[np.arange(len(units)), first])[:, None]
-    return np.asarray(np.unique(np.round(units, 12) + 0.0, axis=0))
+    some = vectors[vectors.any(axis=1)]
+    largest = np.argmax(np.abs(some), axis=1)
+    mantissa, exponent = np.frexp(some / some[np.arange(len(some)), largest][:, None])
+    return np.asarray(np.unique(np.ldexp(np.round(mantissa, 12), exponent) + 0.0, axis=0))
 
 
 @dataclass(frozen=True)

@@ -45,18 +45,18 @@ def nonnegative(name: str, value: float) -> float:
 def real(name: str, value: float) -> float:
     """Return `value` as a finite float."""
     try:
-        number = float(value)
+        number = np.nan if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number, got {value!r}.") from None
+        number = np.nan
     if not np.isfinite(number):
-        raise InvalidInput(f"{name} must be a finite number, got {value!r}.")
+        raise InvalidInput(f"{name} must be a finite number, got {_short(value)}.")
     return number
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """Return `value` if it is one of the allowed words."""
-    if value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    if not (isinstance(value, str) and value in allowed):
+        raise InvalidInput(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_short(value)}.")
     return value
 
 
@@ -100,6 +100,8 @@ def counts(name: str, value: ArrayLike, *, length: int) -> Integers:
         raise InvalidInput(f"{name} must be a list of {length} counts, one a row, got shape {array.shape}.")
     if array.dtype.kind not in "iufb":
         raise InvalidInput(f"{name} must be whole numbers, got values of type {array.dtype}.")
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)  # narrower floats cannot hold the limit below
     bad = np.flatnonzero(~np.isfinite(array) | (array < 0) | (array != np.floor(array)) | (array > 2**53))
     if bad.size:
         row = bad[0]
@@ -112,9 +114,19 @@ def counts(name: str, value: ArrayLike, *, length: int) -> Integers:
 
 def _floats(name: str, value: ArrayLike) -> Floats:
     try:
-        return np.ascontiguousarray(np.array(value, dtype=np.float64, copy=None, ndmin=0))
+        array = np.asanyarray(value)
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and _holds_other_things(array)):
+            raise TypeError
+        if np.ma.is_masked(array):  # its hidden entries are not data
+            raise TypeError
+        return np.asarray(array, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must hold numbers only, got {_short(value)}.") from None
+
+
+def _holds_other_things(array: NDArray[Any]) -> bool:
+    """Whether an array of Python objects holds what is not a number, even if it could be read as one."""
+    return any(entry is None or isinstance(entry, str | bytes) for entry in array.flat)
 
 
 def _refuse_unusable(name: str, array: Floats) -> None:
@@ -140,5 +152,5 @@ def _and_more(number: int) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())  # arrays print on several lines
     return text if len(text) <= 60 else text[:57] + "..."

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Factor, Span, factor, norms, span_of
@@ -31,13 +31,21 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 RIDGES = (1.0, 0.1, 0.01)
-"""Experts: ridge fits with these weights, after scaling the longest vector to length one."""
+"""Experts: ridge fits with these weights, after scaling the longest vector asked so far to length one."""
 
 GROWTH = 0.15
 """Batches cut from a long run of answers hold this share of the answers before them."""
 
 RESTARTS_KEPT = 10
 """Terms of the mixture beyond the latest ten are left out: E only shrinks, so the sets only grow."""
+
+
+ORDER_UNKNOWN = Condition(
+    "order known",
+    False,
+    "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first, instead of a "
+    "single tally; or data='fixed' if no question depended on an answer.",
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Evidence:
             return 0.0, 0.0
         if not self.span.contains(query[None, :])[0]:
             return -math.inf, math.inf
+        if self.least.at.value >= math.log(1 / delta):  # then no point of the set is known to start from
+            return -math.inf, math.inf
         inside = self.span.coordinates(query)
         return -self._support(-inside, delta), self._support(inside, delta)
 
@@ -102,7 +112,7 @@ class Evidence:
         k = float(shape.inverse_norms(self.rows).max())
         decrement = shape.inverse_norm(at.gradient)
         room = math.log(1 / delta) - self.least.at.value
-        if k * decrement >= 1:
+        if k * decrement >= 1 or room <= 0:
             return None, math.inf
         high = 1.0
         while math.exp(-high) + high - 1 - k * decrement * high < k * k * room:
@@ -119,6 +129,8 @@ class Evidence:
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
         threshold = math.log(1 / delta)
+        if self.least.at.value >= threshold:  # convexity says what lies outside only from a point inside
+            return math.inf
         start = self.least.point
         centre = float(query @ start)
         width = self._first_width(query, threshold)
@@ -192,20 +204,15 @@ class Evidence:
 def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: int = 0) -> Evidence:
     """Build the evidence process from batches of answers in their order.
 
-    Restart 0 covers all batches, restart j those after the first 2^{j+1}·d answers; it weighs 1/((j+1)(j+2)). A batch
-    much larger than what came before it is split in a seeded random order, which is valid because its questions were
-    fixed before its answers; counts without any order can only be used if the whole design was (data="fixed").
+    Restart 0 covers all batches, restart j those after the first 2^{j+1} answers a column; it weighs 1/((j+1)(j+2)). A
+    batch much larger than what came before it is split in a seeded random order, which is valid because its questions
+    were fixed before its answers; counts without any order can only be used if the whole design was (data="fixed").
     Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT counts a vector.
     """
     validate.one_of("data", data, ("adaptive", "fixed"))
-    if isinstance(answers, Tally):
-        if data == "adaptive":
-            raise InvalidInput(
-                "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first "
-                "(or data='fixed' if no question depended on an answer); got a single tally."
-            )
-        answers = [answers]
-    vectors, batches = _indexed(answers)
+    if isinstance(answers, Tally) and data == "adaptive":
+        raise InvalidInput(ORDER_UNKNOWN.detail)
+    vectors, batches = _indexed(batches_of(answers))
     span = span_of(vectors)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -214,10 +221,16 @@ def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: i
 
 
 def in_given_order(tally: Tally) -> list[Tally]:
-    """Rows of a tally, in the order in which they were answered, as the list of batches that `answers` may be."""
+    """Rows of a tally, in the order in which they were answered, as the list of batches that `answers` may be.
+
+    The questions of a row may depend on all rows before it. Rows share a batch only while they hold at most GROWTH of
+    the answers before it, so that no batch of several rows is ever split at random.
+    """
+    before = np.concatenate([[0], np.cumsum(tally.pulls)])
     bounds = [0]
     while bounds[-1] < len(tally):
-        bounds.append(min(len(tally), bounds[-1] + max(1, int(GROWTH * bounds[-1]))))
+        most = before[bounds[-1]] + max(1, int(GROWTH * before[bounds[-1]]))
+        bounds.append(max(bounds[-1] + 1, int(np.searchsorted(before, most, side="right")) - 1))
     parts = [slice(low, high) for low, high in pairwise(bounds)]
     return [Tally(tally.vectors[part], tally.pulls[part], tally.wins[part]) for part in parts]
 
@@ -259,9 +272,10 @@ def _regrouped(batches: Iterable[_Batch], rng: np.random.Generator) -> Iterator[
     for batch in batches:
         wanted = max(1.0, GROWTH * answered)
         if batch.size > 2 * wanted:
-            yield from waiting
-            answered += sum(each.size for each in waiting)
-            waiting = []
+            if waiting:  # together, as without the large batch: later questions must not change earlier predictions
+                yield _join(waiting)
+                answered += sum(each.size for each in waiting)
+                waiting = []
             yield from _split(batch, answered, rng)
             answered += batch.size
             continue
@@ -299,8 +313,10 @@ def _split(batch: _Batch, answered: float, rng: np.random.Generator) -> Iterator
 
 
 def _accumulate(span: Span, rows: Floats, batches: Iterable[_Batch]) -> Evidence:
-    """Predict every batch from those before it, and open restarts at doubling numbers of answers."""
-    scaled = rows / norms(rows).max()
+    """Predict every batch from those before it, and open restarts at doubling numbers of answers.
+
+    Nothing here may look ahead: where questions depend on answers, so do the longest vector and the rank of them all.
+    """
     pulls, wins = np.zeros(len(rows)), np.zeros(len(rows))
     score = np.zeros(len(RIDGES))
     experts = np.zeros((len(RIDGES), rows.shape[1]))
@@ -309,9 +325,9 @@ def _accumulate(span: Span, rows: Floats, batches: Iterable[_Batch]) -> Evidence
     for batch in batches:
         if pulls.sum() >= next_restart:
             snapshots.append((number, pulls.copy(), wins.copy(), score.copy()))
-            number, next_restart = number + 1, 2.0 ** (number + 2) * rows.shape[1]
-        experts = _refitted(scaled, pulls, wins, experts)
-        logits = scaled[batch.index] @ experts.T
+            number, next_restart = number + 1, 2.0 ** (number + 2) * span.dimension
+        experts = _refitted(rows, pulls, wins, experts)
+        logits = rows[batch.index] @ experts.T
         score -= batch.wins @ softplus(-logits) + (batch.pulls - batch.wins) @ softplus(logits)
         np.add.at(pulls, batch.index, batch.pulls)
         np.add.at(wins, batch.index, batch.wins)
@@ -331,14 +347,15 @@ def _accumulate(span: Span, rows: Floats, batches: Iterable[_Batch]) -> Evidence
 def _refitted(rows: Floats, pulls: Floats, wins: Floats, experts: Floats) -> Floats:
     """Ridge fits on all answers so far, from where they were. Any prediction is valid, so a rough optimum will do."""
     here = np.flatnonzero(pulls)
-    if here.size == 0:
+    longest = float(norms(rows[here]).max(initial=0.0))
+    if longest == 0.0:
         return experts
-    problem = CountProblem(rows[here], pulls[here], wins[here])
+    problem = CountProblem(rows[here] / longest, pulls[here], wins[here])
     solutions = [
-        problem.solve(ridge=ridge, start=start, tolerance=1e-2, max_iterations=25)
+        problem.solve(ridge=ridge, start=start * longest, tolerance=1e-2, max_iterations=25)
         for ridge, start in zip(RIDGES, experts, strict=True)
     ]
-    return np.array([solution.theta for solution in solutions])
+    return np.array([solution.theta for solution in solutions]) / longest
 
 
 def interval_anytime(
@@ -352,7 +369,8 @@ def interval_anytime(
 ) -> Intervals:
     """Intervals that hold for all queries and all times at once, however the questions were chosen.
 
-    Needs no norm bound and no burn-in. `evidence` reuses a process already built from the same answers.
+    Needs no norm bound and no burn-in. `evidence` reuses a process already built from the same answers. All times are
+    meant of batches in their order; a single tally is shuffled anew at every call, so it counts as one look.
 
     >>> tally = Tally([[1.0]], pulls=[200], wins=[150])
     >>> result = interval_anytime(tally, [[1.0]], data="fixed")
@@ -360,6 +378,12 @@ def interval_anytime(
     True
     """
     delta = validate.probability("delta", delta)
+    validate.one_of("data", data, ("adaptive", "fixed"))
+    scope = "All queries at once" if isinstance(answers, Tally) else "All queries and all times at once"
+    statement = f"{scope}, by Ville's inequality (docs/theory.md, anytime sequence)."
+    if evidence is None and isinstance(answers, Tally) and data == "adaptive":
+        points = validate.matrix("queries", queries, columns=answers.dimension)
+        return unbounded("anytime", Guarantee.PROVED, statement, delta, len(points), ORDER_UNKNOWN)
     evidence = evidence or plug_in_evidence(answers, data=data, order_seed=order_seed)
     points = validate.matrix("queries", queries, columns=evidence.span.dimension)
     empty = evidence.is_empty(delta=delta)
@@ -370,7 +394,7 @@ def interval_anytime(
     return Intervals(
         method="anytime",
         guarantee=Guarantee.PROVED,
-        statement="All intervals hold at all times, by Ville's inequality (docs/theory.md, anytime sequence).",
+        statement=statement,
         delta=delta,
         centre=centre,
         low=low,

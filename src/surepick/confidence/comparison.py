@@ -16,8 +16,10 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
+    unbounded,
 )
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
@@ -27,13 +29,17 @@ from surepick.logistic.model import derivatives
 
 Floats = NDArray[np.float64]
 
+LI = "Li, Lu and Zhou 2017, Theorem 1."
+FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm."
+NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_bound, a bound of the length of theta*.")
+
 
 def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
     """Estimate ± normal quantile × standard error, for each query by itself; right only for ever more answers."""
     delta = validate.probability("delta", delta)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     radius = float(norm.isf(delta / 2))
     width = radius * estimate.inverse_norms(points)
     low, high = around(points @ estimate.theta, width)
@@ -54,7 +60,7 @@ def interval_li(
     answers: Answers,
     queries: ArrayLike,
     *,
-    norm_bound: float,
+    norm_bound: float | None = None,
     delta: float = 0.05,
     data: Data = "adaptive",
     fitted: Fit | None = None,
@@ -66,17 +72,21 @@ def interval_li(
     """
     delta = validate.probability("delta", delta)
     validate.one_of("data", data, ("adaptive", "fixed"))
-    bound = validate.positive("norm_bound", norm_bound)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = fitted or fit(tally)
+    guarantee = Guarantee.CITED if data == "fixed" else Guarantee.HEURISTIC
+    if norm_bound is None:
+        return unbounded("li", guarantee, LI, delta, len(points), NEEDS_NORM_BOUND)
+    bound = validate.positive("norm_bound", norm_bound)
+    estimate = plain_fit(tally, fitted)
     longest = float(norms(tally.vectors).max())
     rows = estimate.span.coordinates(tally.vectors) / longest
     kappa = float(variance(np.array(bound * longest + 1.0)))
     nats = math.log(3 * len(points) / delta)
     gram = gram_matrix(rows, tally.pulls.astype(float))
     smallest = float(np.linalg.eigvalsh(gram)[0])
-    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4
+    # Beyond this, kappa⁻⁴ overflows and no number of answers is enough.
+    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4 if kappa > 1e-70 else math.inf
     shape = factor(gram)
     burn_in = Condition(
         "burn-in of Li et al.",
@@ -85,15 +95,15 @@ def interval_li(
         + ("." if smallest >= needed else f": {needed / max(smallest, 1e-300):.3g} times as many answers."),
     )
     width = np.full(len(points), np.inf)
-    radius = 1.5 / kappa * math.sqrt(nats)
+    radius = 1.5 / kappa * math.sqrt(nats) if kappa > 0 else math.inf
     if burn_in.holds and shape is not None:
         scaled = shape.inverse_norms(estimate.span.coordinates(points) / longest)
         width = np.where(estimate.span.contains(points), radius * scaled, np.inf)
     low, high = around(points @ estimate.theta, width)
     return Intervals(
         method="li",
-        guarantee=Guarantee.CITED if data == "fixed" else Guarantee.HEURISTIC,
-        statement="Li, Lu and Zhou 2017, Theorem 1.",
+        guarantee=guarantee,
+        statement=LI,
         delta=delta,
         centre=points @ estimate.theta,
         low=low,
@@ -108,7 +118,9 @@ def interval_li(
     )
 
 
-def interval_faury(answers: Answers, queries: ArrayLike, *, norm_bound: float, delta: float = 0.05) -> Intervals:
+def interval_faury(
+    answers: Answers, queries: ArrayLike, *, norm_bound: float | None = None, delta: float = 0.05
+) -> Intervals:
     """Faury et al. 2020, Lemma 11, for any way of choosing questions: (1+2S)(γ + v)·‖x‖ in (H(θ_T) + ηI)⁻¹.
 
     θ_T is the projection of the ridge estimate on ‖θ‖ ≤ S and v the value it attains. Their proof bounds v by γ, hence
@@ -116,9 +128,11 @@ def interval_faury(answers: Answers, queries: ArrayLike, *, norm_bound: float, d
     them. The ridge is that of Jun et al. 2021, η = (d + log(1/delta))/(S + 1/2).
     """
     delta = validate.probability("delta", delta)
-    bound = validate.positive("norm_bound", norm_bound)
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
+    if norm_bound is None:
+        return unbounded("faury", Guarantee.CITED, FAURY, delta, len(points), NEEDS_NORM_BOUND)
+    bound = validate.positive("norm_bound", norm_bound)
     longest = float(norms(tally.vectors).max())
     if longest == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -145,7 +159,7 @@ def interval_faury(answers: Answers, queries: ArrayLike, *, norm_bound: float, d
     return Intervals(
         method="faury",
         guarantee=Guarantee.CITED,
-        statement="Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm.",
+        statement=FAURY,
         delta=delta,
         centre=points @ theta / longest,
         low=low,
@@ -160,8 +174,6 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     The problem is not convex; a local search goes on from the penalised fit on the ball. Any point of it is valid.
     """
     free = fit(tally, ridge=eta)
-    if float(np.linalg.norm(free.theta)) <= radius:
-        return free.theta, 0.0
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
     def value(theta: Floats) -> float:
@@ -170,6 +182,8 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
         shape = factor(at.hessian + eta * np.eye(len(theta)))
         return math.inf if shape is None else shape.inverse_norm(at.gradient + eta * inside)
 
+    if float(np.linalg.norm(free.theta)) <= radius:
+        return free.theta, value(free.theta)
     start = fit(tally, ridge=eta, norm_bound=radius).theta
     found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.confidence.anytime import plug_in_evidence
+from surepick.confidence.anytime import Evidence, plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
 from surepick.confidence.result import (
     Answers,
@@ -21,19 +21,20 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
 )
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
-from surepick.logistic import Fit, Tally, fit
+from surepick.logistic import Fit, Tally
 
 Floats = NDArray[np.float64]
 Form = Literal["query", "ellipsoid"]
 
 ANYTIME_SHARE = 0.2
-"""Share of delta that buys the first bound of xi where the user knows nothing of theta*."""
+"""Share of delta that buys the first bound of xi where what the user knows of theta* does not suffice."""
 
 
 def interval_corrected(
@@ -48,12 +49,14 @@ def interval_corrected(
     form: Form = "query",
     order_seed: int = 0,
     fitted: Fit | None = None,
+    evidence: Evidence | None = None,
 ) -> Intervals:
     """Intervals for xᵀθ* at all queries at once, by the corrected theorem; the default for fixed designs.
 
     Any of norm_bound (‖θ*‖), kappa (least variance of an asked vector) or logit_bounds (|xᵀθ*| of each row of the
-    tally) bounds ξ from above; without any, the anytime sequence does, for a fifth of delta. On the theorem's own event
-    ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+    tally) bounds ξ from above; where that does not suffice, the anytime sequence does, for a fifth of delta. On the
+    theorem's own event ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
+    `fitted` and `evidence` reuse what was already computed from the same answers.
 
     >>> tally = Tally([[1.0, 0.0], [0.0, 1.0]], pulls=[900, 900], wins=[500, 400])
     >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid
@@ -65,17 +68,19 @@ def interval_corrected(
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     name = "corrected" if form == "query" else "corrected-ellipsoid"
     conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
     width = np.full(len(points), np.inf)
     details: dict[str, float] = {"d": float(estimate.span.rank)}
     if estimate.converged:
-        share = 0.0 if knowledge else ANYTIME_SHARE
-        setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - share))
+        setting = _Setting.of(tally, points, estimate, knowledge, form, delta)
         xi = setting.xi_known
-        if not knowledge:
-            xi = _xi_without_knowledge(answers, setting, delta * share, order_seed)
+        # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
+        if radii(xi, estimate.span.rank, setting.budget) is None:
+            setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - ANYTIME_SHARE))
+            evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
+            xi = min(xi, _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE))
         outcome, xi_refined = setting.refine(xi)
         details |= {"xi": xi_refined, "xi_before_answers": xi}
         conditions.append(_burn_in(setting, xi, outcome))
@@ -137,14 +142,16 @@ class _Setting:
         return cls(tally, points, estimate, budget, xi_known, xi_estimated, known_norms)
 
     def radii(self, xi: float) -> Radii | None:
-        """The theorem at ξ, with what the fit lacks to the optimum added."""
-        if not math.isfinite(xi):
+        """The theorem at ξ, with what the fit lacks to the optimum added (docs/theory.md, 3.7)."""
+        gap, near = self.estimate.gap, 1 - self.xi_estimated * self.estimate.gap
+        if not (math.isfinite(xi) and near > 0):
             return None
         first = radii(xi, self.estimate.span.rank, self.budget)
         if first is None:
             return None
-        # The gap is measured at the estimate; at theta* it is at most e^{D/2} times that.
-        slack = 1.01 * self.estimate.gap * math.exp(first.shift / 2)
+        # The optimum is within D* of θ* and within −log(near) of the estimate, in logits; so the gap, measured at
+        # the estimate, is at θ* larger by half their sum in the exponent, at most.
+        slack = gap * math.exp(first.shift / 2) / math.sqrt(near)
         return radii(xi, self.estimate.span.rank, self.budget, slack=slack)
 
     def refine(self, xi: float) -> tuple[Radii | None, float]:
@@ -179,20 +186,23 @@ def plan_budget(
 
     `xi_best` is ξ if every answer had variance 1/4, `xi_known` its bound from prior knowledge (infinite without). The
     split is the one of smallest radius at their geometric mean, where the refined ξ tends to end, among those whose
-    burn-in holds at xi_known. `other_lines` counts the query lines that were not asked.
+    burn-in holds at xi_known. `other_lines` counts the query lines that were not asked. Without query lines the
+    ellipsoid is what counts.
     """
     typical = 1.5 * xi_best if math.isinf(xi_known) else math.sqrt(xi_best * xi_known)
     lines: dict[Version, int] = {"norm": query_lines, "union": other_lines}
     options = [
         Budget.split(version, delta, share, asked_lines, lines[version])
         for version in lines
-        for share in (0.03, 0.1, 0.25, 0.5)
+        for share in ((0.03, 0.1, 0.25, 0.5) if query_lines else (0.1, 0.5, 0.9, 0.99))
     ]
 
     def cost(budget: Budget) -> tuple[bool, float]:
         feasible = math.isinf(xi_known) or radii(xi_known, dimension, budget) is not None
         reached = radii(typical, dimension, budget) if math.isfinite(typical) else None
-        return not feasible, math.inf if reached is None else reached.query
+        if reached is None:
+            return not feasible, math.inf
+        return not feasible, reached.query if query_lines else reached.ellipsoid
 
     return min(options, key=cost)
 
@@ -206,9 +216,8 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
     return len(queries), sum(line not in asked for line in queries)
 
 
-def _xi_without_knowledge(answers: Answers, setting: _Setting, delta: float, order_seed: int) -> float:
+def _xi_by_evidence(evidence: Evidence, setting: _Setting, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
-    evidence = plug_in_evidence(answers, data="fixed", order_seed=order_seed)
     reach = evidence.reach(delta=delta)
     if not math.isfinite(reach):
         return math.inf
@@ -225,9 +234,10 @@ def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
     needed = largest_xi(setting.estimate.span.rank, setting.budget)
     if math.isfinite(xi):
         times = (xi / needed) ** 2
-        more = math.ceil((times - 1) * setting.tally.total)
+        more = (times - 1) * setting.tally.total
         remedy = (
-            f"ask every vector about {times:.3g} times as often ({more:,} more answers in all), "
+            f"ask every vector about {times:.3g} times as often "
+            f"({f'{math.ceil(more):,}' if more < 1e12 else f'{more:.3g}'} more answers in all), "
             "or give a smaller norm bound if you know one"
         )
     else:

@@ -39,7 +39,9 @@ class Knowledge:
         cls, answers: Answers, norm_bound: float | None, kappa: float | None, logit_bounds: ArrayLike | None
     ) -> "Knowledge":
         """Knowledge of the asked vectors, from bounds given for all rows of one tally."""
-        if logit_bounds is not None and np.ndim(logit_bounds) > 0:
+        if logit_bounds is not None and np.isscalar(logit_bounds):
+            logit_bounds = validate.nonnegative("logit_bounds", logit_bounds)  # type: ignore[arg-type]
+        elif logit_bounds is not None:
             if not isinstance(answers, Tally):
                 raise InvalidInput(
                     "logit_bounds, one number a row, needs one tally, got a list of batches; add them up first."
@@ -54,7 +56,8 @@ class Knowledge:
         """A lower bound of s(xᵀθ*) for every vector; zero where nothing is known."""
         floor = np.zeros(len(vectors))
         if self.norm_bound is not None:
-            floor = np.maximum(floor, variance(self.norm_bound * norms(vectors)))
+            with np.errstate(over="ignore"):  # a bound beyond all numbers leaves nothing
+                floor = np.maximum(floor, variance(self.norm_bound * norms(vectors)))
         if self.kappa is not None:
             floor = np.maximum(floor, self.kappa)
         if self.logit_bounds is not None:

@@ -19,12 +19,13 @@ from surepick.confidence.result import (
     around,
     estimate_exists,
     fixed_design,
+    plain_fit,
     pooled,
     queries_in_span,
 )
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines
-from surepick.logistic import Fit, fit
+from surepick.logistic import Fit
 
 Form = Literal["known", "empirical"]
 
@@ -51,7 +52,7 @@ def interval_printed(
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = fitted or fit(tally)
+    estimate = plain_fit(tally, fitted)
     conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
     width = np.full(len(points), np.inf)
     details: dict[str, float] = {"d": float(estimate.span.rank)}

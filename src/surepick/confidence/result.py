@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.logistic import Fit, Tally
+from surepick.logistic import Fit, Tally, fit
 
 Floats = NDArray[np.float64]
 
@@ -62,18 +62,56 @@ class Intervals:
         return (self.high - self.low) / 2
 
 
-def pooled(answers: Answers) -> Tally:
-    """All answers as one tally; batches lose their order."""
-    if isinstance(answers, Tally):
-        return answers
-    batches = list(answers)
+def batches_of(answers: Answers) -> list[Tally]:
+    """The answers as a list of tallies of one dimension, whatever form they came in."""
+    batches = [answers] if isinstance(answers, Tally) else list(answers) if isinstance(answers, Sequence) else [answers]
     if len(batches) == 0:
         raise InvalidInput("There are no answers (an empty list of batches); at least one is needed.")
+    for batch in batches:
+        if not isinstance(batch, Tally):
+            raise InvalidInput(
+                f"answers must be a Tally or a list of them, got {type(batch).__name__}; "
+                "rows and ones and zeros become one by Tally.from_answers(vectors, answers)."
+            )
+    if len({batch.dimension for batch in batches}) > 1:
+        lengths = sorted({batch.dimension for batch in batches})
+        raise InvalidInput(f"All batches must have vectors of one length, got lengths {lengths}.")
+    return batches
+
+
+def pooled(answers: Answers) -> Tally:
+    """All answers as one tally; batches lose their order."""
+    batches = batches_of(answers)
+    if len(batches) == 1:
+        return batches[0]
     return Tally(
         np.vstack([batch.vectors for batch in batches]),
         np.concatenate([batch.pulls for batch in batches]),
         np.concatenate([batch.wins for batch in batches]),
     ).merged()
+
+
+def unbounded(
+    method: str, guarantee: Guarantee, statement: str, delta: float, queries: int, condition: Condition
+) -> Intervals:
+    """The honest answer where a method lacks something it needs: the whole line, and why."""
+    whole = np.full(queries, np.inf)
+    return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
+
+
+def plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
+    """The maximum-likelihood fit, the one passed in if it is one: theorems on it say nothing of a penalised fit."""
+    if fitted is None:
+        return fit(tally)
+    if not isinstance(fitted, Fit):
+        raise InvalidInput(f"fitted must be a Fit, as returned by surepick.fit, got {fitted!r}.")
+    if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
+        raise InvalidInput(
+            "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
+            f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
+            "leave it out to fit afresh."
+        )
+    return fitted
 
 
 def fixed_design(data: Data) -> Condition:

@@ -17,7 +17,10 @@ from scipy.optimize import brentq, minimize
 Version = Literal["union", "norm"]
 
 ROUNDING = 1.0 + 1e-9
-"""Final constants are raised by this factor, which covers the rounding of the formulas above them."""
+"""Constants are raised by this factor, which covers the rounding of the formulas above them."""
+
+HOPELESS = 1e300
+"""Stands for infinity inside the optimiser, which subtracts."""
 
 
 def direction_radius(xi: float, nats: float) -> float:
@@ -77,16 +80,15 @@ def pac_bayes_radius(xi: float, dimension: int, nats: float) -> float:
             at_zero, at_r = _expected_excess(xi, 0.0, spread), _expected_excess(xi, r, spread)
             return ((dimension - 1) * at_zero + at_r + beta * r * r / 2 + nats) / r
         except OverflowError:
-            return math.inf
+            return HOPELESS
 
     start = np.log([r, beta])
     # Near the minimum the bound is flat: 1e-4 in the arguments is 1e-8 in the value.
     simplex = start + np.array([[0.0, 0.0], [0.1, 0.0], [0.0, -0.1]])
-    return float(
-        minimize(
-            bound, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9, "initial_simplex": simplex}
-        ).fun
+    found = minimize(
+        bound, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9, "initial_simplex": simplex}
     )
+    return math.inf if found.fun >= HOPELESS else float(found.fun)
 
 
 def _expected_excess(xi: float, mean: float, spread: float) -> float:
@@ -170,13 +172,15 @@ def radii(xi: float, dimension: int, budget: Budget, *, slack: float = 0.0) -> R
     The condition: some D > 0 satisfies ξ(τ_s + b·K(D)) < D, where τ_s = min(τ, b) for "union" and b for "norm".
     `slack` bounds what the score at the estimate lacks to zero, in standard deviations at θ*; it is added to τ and b.
     """
-    tau = direction_radius(xi, budget.direction_nats) + slack
-    b = norm_radius(xi, dimension, budget.norm_nats) + slack
+    if xi > 1e3:  # far beyond any burn-in, and squares would overflow
+        return None
+    tau = direction_radius(xi, budget.direction_nats) * ROUNDING + slack
+    b = norm_radius(xi, dimension, budget.norm_nats) * ROUNDING + slack
     shift = largest_shift(xi, b if budget.version == "norm" else min(tau, b), b)
     if shift is None:
         return None
     excess = b * curvature_excess(shift)
-    return Radii(shift=shift * ROUNDING, query=(tau + excess) * ROUNDING, ellipsoid=(b + excess) * ROUNDING)
+    return Radii(shift=shift * ROUNDING, query=(min(tau, b) + excess) * ROUNDING, ellipsoid=(b + excess) * ROUNDING)
 
 
 def largest_shift(xi: float, asked: float, norm: float) -> float | None:
@@ -190,12 +194,14 @@ def largest_shift(xi: float, asked: float, norm: float) -> float | None:
 
     # excess is concave with slope 1 − ξb·K'(D), and K' runs from 1/2 to 1.
     if product < 1:
-        high = -math.log1p(-product)
+        high = -math.log1p(-product)  # D* of the norm version, which is never smaller
+        if not excess(high) > 0:  # only by rounding, where τ_s and b all but agree
+            return high
     elif product < 2:
         high = float(brentq(lambda shift: _curvature_slope(shift) - 1 / product, 0.0, 700.0))
+        if not excess(high) > 0:
+            return None
     else:
-        return None
-    if not excess(high) > 0:
         return None
     root = float(brentq(excess, 0.0, high, xtol=1e-14, rtol=1e-14))
     while excess(root) < 0 and root < high:

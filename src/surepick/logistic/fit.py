@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import xlogy
+from scipy.special import xlog1py
 
 from surepick import validate
 from surepick.errors import InvalidInput, NotIdentifiable
@@ -111,6 +111,11 @@ def fit(
     [1.098612]
     """
     ridge = validate.nonnegative("ridge", ridge)
+    if not isinstance(tally, Tally):
+        raise InvalidInput(
+            f"A fit needs a Tally, got {type(tally).__name__}; "
+            "rows and ones and zeros become one by Tally.from_answers(vectors, answers)."
+        )
     data = tally.asked()
     if len(data) == 0:
         raise InvalidInput("The tally holds no answers (every pulls is 0); a fit needs at least one.")
@@ -269,25 +274,24 @@ class CountProblem:
             step = step - across * (float(normal @ step) / float(normal @ across))
         logits, change = self.rows @ theta, self.rows @ step
         yes, no = probability_of_yes(logits), probability_of_yes(-logits)
-        lower, upper = 1.0 - no * change, 1.0 + yes * change  # ratios of q to μ, and of 1−q to 1−μ
-        asked = self.pulls > 0
-        if np.any((lower < -1e-12) & asked) or np.any((upper < -1e-12) & asked):
+        # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
+        lower, upper = -no * change, yes * change
+        if np.any((np.minimum(lower, upper) < -1.0) & (self.pulls > 0)):
             return np.inf
-        lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
-        divergence = yes * xlogy(lower, lower) + no * xlogy(upper, upper)
-        return max(0.0, float(self.pulls @ divergence))
+        return float(self.pulls @ (yes * _bennett(lower) + no * _bennett(upper)))
 
     def _optimum_exists(self, progress: Progress) -> bool:
         """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
 
         Along any direction the loss then grows at last, by f(θ+u) ≥ f(θ) − λδ + (e^{−kδ} + kδ − 1)/k² with
-        δ = ‖u‖ in the Hessian and k the largest such norm of a row: coercive exactly if kλ < 1.
+        δ = ‖u‖ in the Hessian and k the largest such norm of a row: coercive exactly if kλ < 1. Far out on separated
+        data kλ rounds to one, so a tenth is kept as margin; what is lost by it, the linear program decides.
         """
         if progress.factor is None:
             return False
         if progress.decrement == 0.0:
             return True
-        return float(progress.factor.inverse_norms(self.rows).max()) * progress.decrement < 1.0
+        return float(progress.factor.inverse_norms(self.rows).max()) * progress.decrement < 0.9
 
     def _separated(self, direction: Floats, iterations: int) -> Solution:
         dimension = self.rows.shape[1]
@@ -318,6 +322,15 @@ class CountProblem:
         return rough.theta
 
 
+def _bennett(u: Floats) -> Floats:
+    """(1+u)·log(1+u) − u for u ≥ −1, by its series where the closed form cancels."""
+    inside = np.maximum(u, -1.0)
+    with np.errstate(divide="ignore"):
+        closed = xlog1py(1.0 + inside, inside) - inside
+    series = inside**2 * (1 / 2 - inside * (1 / 6 - inside * (1 / 12 - inside * (1 / 20 - inside / 30))))
+    return np.where(np.abs(inside) < 1e-3, series, closed)
+
+
 def _never(progress: Progress) -> bool:
     return False
 
@@ -335,26 +348,45 @@ def _cap_norm(
         return free
     best = problem.feasible(np.zeros(problem.rows.shape[1]))
     if float(np.linalg.norm(best)) >= bound * (1 - 1e-9):  # the hyperplane touches the ball in one point
-        at = derivatives(problem.rows, problem.pulls, problem.wins, best)
-        return replace(free, theta=best, information=at.hessian, loss=at.value, status=FitStatus.CONVERGED, gap=0.0)
+        return _only_point(problem, best, ridge)
     solutions: dict[float, Solution] = {}
 
     def excess(log_ridge: float) -> float:
-        start = solutions[min(solutions, key=lambda known: abs(known - log_ridge))].theta if solutions else best
-        weight = float(np.exp(log_ridge))
-        solutions[log_ridge] = problem.solve(
-            ridge=weight, start=start, tolerance=tolerance, max_iterations=max_iterations
-        )
+        if log_ridge not in solutions:
+            start = solutions[min(solutions, key=lambda known: abs(known - log_ridge))].theta if solutions else best
+            solutions[log_ridge] = problem.solve(
+                ridge=float(np.exp(log_ridge)), start=start, tolerance=tolerance, max_iterations=max_iterations
+            )
         return float(np.linalg.norm(solutions[log_ridge].theta)) / bound - 1.0
 
-    # At the optimum ridge·θ equals the gradient of the loss, which bounds the multiplier from above.
+    # Without equality, ridge·θ equals the gradient of the loss at the optimum, which bounds the multiplier.
     size = float(np.sum(problem.pulls)) * problem.longest
-    high = np.log(max(size / bound, ridge, 1e-300)) + 1.0
+    high = float(np.log(max(size / bound, ridge, 1e-300))) + 1.0
+    while excess(high) >= 0:
+        high += 5.0
     low = high - 5.0
     while excess(low) < 0 and low > high - 400:
         low -= 5.0
-    if solutions[low].status is not FitStatus.CONVERGED:
+    if solutions[low].status is not FitStatus.CONVERGED or excess(low) < 0:
+        # Far out on separated data nothing is left to gain: the gap is within the tolerance before the bound binds.
         return solutions[low]
-    root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15)) if excess(high) < 0 else high
-    inside = [key for key in solutions if np.linalg.norm(solutions[key].theta) <= bound * (1 + 1e-9)]
-    return solutions[min(inside, key=lambda key: abs(key - root))]
+    root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
+    inside = [key for key in solutions if excess(key) <= 1e-9]
+    found = solutions[min(inside, key=lambda key: abs(key - root))]
+    return replace(found, iterations=sum(each.iterations for each in solutions.values()))
+
+
+def _only_point(problem: CountProblem, theta: Floats, ridge: float) -> Solution:
+    """The solution where the constraints leave a single point; its multiplier is that of the nearest gradient."""
+    at = derivatives(problem.rows, problem.pulls, problem.wins, theta)
+    normal = theta if problem.normal is None else problem.normal
+    return Solution(
+        theta=theta,
+        information=at.hessian,
+        status=FitStatus.CONVERGED,
+        gap=0.0,
+        loss=at.value,
+        iterations=0,
+        ridge=ridge,
+        multiplier=float(normal @ (at.gradient + ridge * theta)) / float(normal @ normal),
+    )

@@ -5,12 +5,16 @@ import scipy.linalg as sl
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from surepick.linalg import norms, span_of
+from surepick.linalg import column_scale, norms, span_of
 
 Floats = NDArray[np.float64]
 
-TOLERANCE = 1e-7
-"""A row counts as on the right side when its cosine with the direction is above −TOLERANCE."""
+TOLERANCE = 1e-12
+"""A row counts as on the right side when its cosine with the direction, in the units of the columns, is above
+−TOLERANCE: rounding only. Data that overlap by a hair have an estimate, if a far one."""
+
+SOLVER_TOLERANCE = 1e-7
+"""What the linear program may be off by before its solution is polished."""
 
 ROWS_PER_CUT = 2000
 
@@ -25,6 +29,10 @@ def separating_direction(
     equality constraint. The rows must span the space. The linear program has d variables; its constraints
     are added in cuts of the most violated rows, so long data cost a few passes.
     """
+    units = column_scale(rows)
+    units = np.where(units > 0, units, 1.0)
+    rows = rows / units
+    orthogonal_to = None if orthogonal_to is None else orthogonal_to / units
     mixed = (wins > 0) & (wins < pulls)
     fixed = rows[mixed] if orthogonal_to is None else np.vstack([rows[mixed], orthogonal_to])
     free = _complement(fixed, rows.shape[1])
@@ -35,10 +43,11 @@ def separating_direction(
     lengths = norms(sides)
     usable = lengths > 1e-9 * norms(rows[pure])
     sides = sides[usable] / lengths[usable, None]
-    if len(sides) == 0:
-        return free[:, 0]
-    direction = _point_on_the_right_side(sides)
-    return None if direction is None else np.asarray(free @ direction)
+    direction = np.eye(free.shape[1])[0] if len(sides) == 0 else _point_on_the_right_side(sides)
+    if direction is None:
+        return None
+    found = free @ direction / units
+    return np.asarray(found / np.max(np.abs(found)))
 
 
 def _point_on_the_right_side(sides: Floats) -> Floats | None:
@@ -52,13 +61,27 @@ def _point_on_the_right_side(sides: Floats) -> Floats | None:
             return None
         direction = np.asarray(solution.x)
         reached = sides @ direction
-        violated = np.flatnonzero(reached < -TOLERANCE)
-        if violated.size == 0:
-            return direction
+        violated = np.flatnonzero(reached < -SOLVER_TOLERANCE)
         fresh = np.setdiff1d(violated[np.argsort(reached[violated])[:ROWS_PER_CUT]], active)
         if fresh.size == 0:  # the solver's own tolerance is all that is left
-            return direction
+            return _polished(sides, direction)
         active = np.concatenate([active, fresh])
+
+
+def _polished(sides: Floats, direction: Floats) -> Floats | None:
+    """The direction made orthogonal to the rows it touches, if all rows are then on the right side; else None."""
+    for candidate in (direction, _without(sides[np.abs(sides @ direction) <= 10 * SOLVER_TOLERANCE], direction)):
+        length = float(np.linalg.norm(candidate))
+        reached = sides @ candidate
+        if length > 0 and reached.min() >= -TOLERANCE * length and reached.max() > SOLVER_TOLERANCE * length:
+            return np.asarray(candidate)
+    return None
+
+
+def _without(rows: Floats, direction: Floats) -> Floats:
+    """The part of a direction that is orthogonal to all rows."""
+    free = _complement(rows, len(direction))
+    return np.asarray(free @ (free.T @ direction))
 
 
 def _complement(rows: Floats, dimension: int) -> Floats:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from typing import IO, Any
@@ -77,7 +78,7 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]  # arrays inside: equality by value, so no hash
 
     def __add__(self, other: "Tally") -> "Tally":
-        """Put answers together; equal vectors become one row."""
+        """Put answers together: row by row on the same vectors, otherwise merged, equal vectors as one row."""
         if not isinstance(other, Tally):
             return NotImplemented
         if self.dimension != other.dimension:
@@ -95,8 +96,9 @@ class Tally:
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         group = place[inverse.ravel()]
-        pulls = np.bincount(group, weights=self.pulls, minlength=len(order))
-        wins = np.bincount(group, weights=self.wins, minlength=len(order))
+        pulls, wins = np.zeros((2, len(order)), dtype=np.int64)
+        np.add.at(pulls, group, self.pulls)
+        np.add.at(wins, group, self.wins)
         return Tally(self.vectors[first[order]], pulls, wins)
 
     def asked(self) -> "Tally":
@@ -123,38 +125,49 @@ class Tally:
 
     def to_json(self) -> str:
         """As JSON; numbers survive the round trip to the last bit."""
-        return json.dumps({name: column.tolist() for name, column in self._named_columns()})
+        fields = {name: column.tolist() for name, column in self._named_columns()}
+        return json.dumps({"dimension": self.dimension, **fields})
 
     @classmethod
     def from_json(cls, text: str) -> "Tally":
         """Read what `to_json` wrote."""
         try:
             fields = json.loads(text)
-            columns = [fields[name] for name in ("vectors", "pulls", "wins")]
-        except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+            vectors, pulls, wins = (fields[name] for name in ("vectors", "pulls", "wins"))
+            if vectors == []:  # only the field says how long the vectors would be
+                vectors = np.zeros((0, int(fields["dimension"])))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidInput(
                 f"A tally in JSON has the fields vectors, pulls and wins; this text does not ({error})."
             ) from None
-        return cls(*columns)
+        return cls(vectors, pulls, wins)
 
     def save(self, file: str | PathLike[str] | IO[bytes]) -> None:
-        """Write as a compressed npz file (no pickle)."""
+        """Write as a compressed npz file (no pickle), under just this name."""
         arrays: dict[str, Any] = dict(self._named_columns())
-        np.savez_compressed(file, **arrays)
+        with _opened(file, "wb") as stream:
+            np.savez_compressed(stream, **arrays)
 
     @classmethod
     def load(cls, file: str | PathLike[str] | IO[bytes]) -> "Tally":
         """Read what `save` wrote."""
         try:
-            with np.load(file, allow_pickle=False) as stored:
-                return cls(stored["vectors"], stored["pulls"], stored["wins"])
-        except (KeyError, EOFError, OSError, ValueError) as error:
-            if isinstance(error, (FileNotFoundError, InvalidInput)):
-                raise
-            raise InvalidInput(f"{file!s} is not a tally saved by surepick ({error}).") from None
+            with _opened(file, "rb") as stream, np.load(stream, allow_pickle=False) as stored:
+                vectors, pulls, wins = (stored[name] for name in ("vectors", "pulls", "wins"))
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # a damaged file can make numpy, zipfile and zlib raise almost anything
+            reason = str(error) or type(error).__name__
+            raise InvalidInput(f"{file!s} is not a tally saved by surepick ({reason}).") from None
+        return cls(vectors, pulls, wins)
 
     def _columns(self) -> tuple[Floats, Integers, Integers]:
         return self.vectors, self.pulls, self.wins
 
     def _named_columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
         return zip(("vectors", "pulls", "wins"), self._columns(), strict=True)
+
+
+def _opened(file: str | PathLike[str] | IO[bytes], mode: str) -> AbstractContextManager[IO[bytes]]:
+    """A file by its name, closed afterwards, or one that is open already and stays so."""
+    return open(file, mode) if isinstance(file, str | PathLike) else nullcontext(file)

@@ -1,0 +1,36 @@
+"""The command line: parse, call, render, translate errors. Commands import what they need when they run."""
+
+import sys
+
+import typer
+
+from surepick.cli.interval import interval
+from surepick.cli.study import study
+from surepick.errors import SurepickError
+
+app = typer.Typer(
+    name="surepick",
+    help="Find the best item from yes/no or A-versus-B answers, and say how sure it is.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(interval)
+app.command()(study)
+
+
+@app.callback()
+def _root() -> None:
+    """Keeps single commands addressable by name."""
+
+
+def main() -> None:
+    """Entry point: exit code 0 for success, 1 for a negative finding, 2 for input that cannot be used."""
+    try:
+        app()
+    except SurepickError as error:
+        print(f"surepick: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("surepick: interrupted; what was finished is kept.", file=sys.stderr)
+        sys.exit(130)

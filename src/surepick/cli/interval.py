@@ -1,0 +1,125 @@
+"""`surepick interval`: how far a fitted logistic model can be trusted at given points, all methods side by side."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+Data = Literal["adaptive", "fixed"]
+
+if TYPE_CHECKING:
+    from surepick.cli.answers import Recorded
+    from surepick.confidence import Intervals
+
+
+def interval(
+    answers: Annotated[Path, typer.Argument(help="Answers: features + answer, features + pulls,wins, or about items.")],
+    at: Annotated[Path, typer.Option(help="Points: feature rows, items, or pairs item_a,item_b.")],
+    items: Annotated[Path | None, typer.Option(help="Features of the items, if the answers are about items.")] = None,
+    delta: Annotated[float, typer.Option(help="Allowed probability that any interval is wrong.")] = 0.05,
+    method: Annotated[
+        str, typer.Option(help="Comma-separated names, or all; default: the proved ones for the data, and wald.")
+    ] = "",
+    data: Annotated[Data, typer.Option(help="adaptive, or fixed if no question depended on an answer.")] = "adaptive",
+    norm_bound: Annotated[float | None, typer.Option(help="A bound of the length of theta, if known.")] = None,
+    kappa: Annotated[float | None, typer.Option(help="A lower bound of every answer's variance, if known.")] = None,
+    seed: Annotated[int, typer.Option(help="Order given to counted rows (fixed designs only).")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the intervals into this PNG, SVG or PDF file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
+    from surepick.cli.answers import read_answers
+    from surepick.cli.output import print_json
+    from surepick.confidence.menu import METHODS, default_methods, intervals_by_name
+    from surepick.confidence.result import pooled
+    from surepick.logistic import fit
+
+    recorded = read_answers(answers, items)
+    names, points = recorded.points(at)
+    wanted = [word.strip() for word in method.split(",") if word.strip()] or default_methods(data)
+    fitted = fit(pooled(recorded.answers))
+    results = intervals_by_name(
+        METHODS if wanted == ["all"] else wanted,
+        recorded.answers,
+        points,
+        delta=delta,
+        data=data,
+        norm_bound=norm_bound,
+        kappa=kappa,
+        order_seed=seed,
+        fitted=fitted,
+    )
+    if plot is not None:
+        from surepick.figures import draw_intervals
+
+        draw_intervals(results, names, plot)
+    if json:
+        print_json(
+            {
+                "methods": [_as_fields(result) for result in results],
+                "points": names,
+                "fit": {"status": str(fitted.status), "gap": fitted.gap, "theta": fitted.theta},
+                "xi": float(fitted.inverse_norms(pooled(recorded.answers).asked().vectors).max()),
+                "d": fitted.span.rank,
+                "delta": delta,
+                "left_out": recorded.left_out,
+            }
+        )
+        return
+    _print_tables(results, names, recorded, str(fitted.status), delta)
+    if plot is not None:
+        print(f"Figure: {plot}")
+
+
+def _as_fields(result: "Intervals") -> dict[str, object]:
+    ends = zip(result.low, result.high, result.centre, strict=True)
+    return {
+        "name": result.method,
+        "guarantee": str(result.guarantee),
+        "valid": result.valid,
+        "reason": result.reason,
+        "statement": result.statement,
+        "intervals": [{"low": low, "high": high, "centre": centre} for low, high, centre in ends],
+        **{key: value for key, value in result.details.items() if key != "d"},
+    }
+
+
+def _print_tables(
+    results: "list[Intervals]", names: list[str], recorded: "Recorded", status: str, delta: float
+) -> None:
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from surepick.confidence.result import pooled
+
+    console = Console()
+    total = pooled(recorded.answers).total
+    console.print(f"{total:,} answers, {len(recorded.features)} features; fit {status}; delta = {delta:g}.")
+    if recorded.left_out:
+        shown = "; ".join(recorded.left_out[:3]) + (" …" if len(recorded.left_out) > 3 else "")
+        console.print(f"{len(recorded.left_out)} rows without a decision were left out ({shown}).")
+    grid = Grid(title="Log-odds, and as probability", title_justify="left")
+    for column in ("point", "method", "guarantee"):
+        grid.add_column(column)
+    for column in ("log-odds", "probability"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for i, name in enumerate(names):
+        for place, result in enumerate(results):
+            last = place == len(results) - 1
+            grid.add_row(
+                name if place == 0 else "", result.method, str(result.guarantee), *_ends(result, i), end_section=last
+            )
+    console.print(grid)
+    for result in results:
+        if not result.valid:
+            console.print(f"[bold]{result.method}[/bold]: {result.reason}")
+
+
+def _ends(result: "Intervals", place: int) -> tuple[str, str]:
+    """The ends of an interval on both scales."""
+    low, high = float(result.low[place]), float(result.high[place])
+    if math.isinf(low) and math.isinf(high):
+        return "unbounded", ""
+    chances = [100 / (1 + math.exp(-min(max(end, -700.0), 700.0))) for end in (low, high)]
+    return f"{low:+.2f} … {high:+.2f}", f"{chances[0]:.1f}% … {chances[1]:.1f}%"

@@ -1,0 +1,87 @@
+"""`surepick study NAME`: simulated studies with tidy rows, a summary and figures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="Which study; `list` names them all.")],
+    runs: Annotated[int | None, typer.Option(help="Runs of every setting; each study has its own default.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    dims: Annotated[str, typer.Option(help="Dimensions, comma-separated, e.g. 10,20.")] = "",
+    policies: Annotated[str, typer.Option(help="Policies or methods, comma-separated.")] = "",
+    items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Gap between best and second, in log-odds.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    out: Annotated[Path | None, typer.Option(help="Folder for rows, summary and figures.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a simulated study; an interrupted one goes on where it stopped."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from surepick import __version__
+    from surepick.cli.output import print_json
+    from surepick.errors import InvalidInput
+    from surepick.studies import MODULES, Options, find_study, run_study
+
+    console = Console()
+    if name == "list":
+        for each in sorted(MODULES):
+            console.print(f"[bold]{each}[/bold]  {find_study(each).about}")
+        return
+    chosen = find_study(name)
+    try:
+        numbers = tuple(int(word) for word in dims.split(",") if word)
+    except ValueError:
+        raise InvalidInput(f"--dims takes whole numbers separated by commas, got {dims!r}.") from None
+    options = Options(
+        runs=runs,
+        seed=seed,
+        dims=numbers or None,
+        policies=tuple(word for word in policies.split(",") if word) or None,
+        items=items,
+        gap=gap,
+        horizon=horizon,
+    )
+    folder = out or Path("out") / name
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"study {name}")
+        rows, summary = run_study(
+            chosen,
+            options,
+            out=folder,
+            jobs=jobs,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    figures = chosen.draw(rows, summary, folder)
+    if json:
+        print_json({"study": name, "version": __version__, "seed": seed, "runs": rows, "summary": summary})
+        return
+    for title, table in chosen.tables(summary):
+        _print_table(console, title, table)
+    console.print(f"{len(rows):,} rows and summary.json in {folder}/; figures: {', '.join(p.name for p in figures)}.")
+
+
+def _print_table(console: "object", title: str, rows: list[dict[str, object]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    assert isinstance(console, Console)
+    grid = Table(title=title, title_justify="left")
+    for name in rows[0] if rows else []:
+        grid.add_column(str(name).replace("_", " "), justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        grid.add_row(*[_text(value) for value in row.values()])
+    console.print(grid)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,90 @@
+"""Figures, drawn with Matplotlib (extra `plots`): one look for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surepick.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from surepick.confidence import Intervals
+
+COLOURS = {
+    "corrected": "#0b6e4f",
+    "corrected-ellipsoid": "#6bbf59",
+    "corrected, norm bound": "#3d9970",
+    "corrected, nothing known": "#8fd3b6",
+    "anytime": "#1f5fa8",
+    "printed": "#c1121f",
+    "printed-empirical": "#e4572e",
+    "li": "#9a6324",
+    "faury": "#7b4fa6",
+    "wald": "#6c757d",
+}
+"""A method has the same colour in every figure."""
+
+
+@contextmanager
+def figure(
+    path: Path, *, columns: int = 1, rows: int = 1, size: tuple[float, float] = (7.0, 4.2)
+) -> Iterator[list[Axes]]:
+    """Axes of a new figure, saved to `path` at the end; the ending of the name decides the format."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("Figures need Matplotlib; install surepick[plots].") from None
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"A figure is saved as .png, .svg or .pdf, got {str(path)!r}.")
+    with matplotlib.rc_context(
+        {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25, "font.size": 10}
+    ):
+        canvas: Figure = Figure(figsize=size, layout="constrained")
+        yield list(np.atleast_1d(canvas.subplots(rows, columns)).ravel())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas.savefig(path, dpi=150)
+
+
+def draw_intervals(results: Sequence[Intervals], names: Sequence[str], path: Path, *, most: int = 12) -> None:
+    """Intervals of all methods side by side at the first `most` points; an unbounded one is an open arrow."""
+    shown = list(names)[:most]
+    finite = np.concatenate([np.r_[result.low[:most], result.high[:most]] for result in results])
+    finite = finite[np.isfinite(finite)]
+    low, high = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
+    # One very wide method must not squeeze the others to points.
+    widths = [np.median(result.half_width[:most]) for result in results if np.isfinite(result.half_width[:most]).all()]
+    if widths:
+        centre = np.nanmedian(np.concatenate([result.centre[:most] for result in results]))
+        limit = 12 * min(widths) + np.nanmax(np.abs(np.concatenate([r.centre[:most] for r in results]) - centre))
+        low, high = max(low, centre - limit), min(high, centre + limit)
+    margin = 0.06 * (high - low) or 1.0
+    height = 0.9 + len(shown) * (0.14 * len(results) + 0.22)
+    with figure(path, size=(7.5, min(height, 14.0))) as (axes,):
+        for place, result in enumerate(results):
+            heights = np.arange(len(shown)) + (place - (len(results) - 1) / 2) * 0.8 / max(len(results), 1)
+            colour = COLOURS.get(result.method, "black")
+            left = np.clip(result.low[:most], low - margin, high + margin)
+            right = np.clip(result.high[:most], low - margin, high + margin)
+            style = "-" if result.guarantee == "proved" and result.valid else (0, (3, 1.2))
+            label = f"{result.method} ({result.guarantee})"
+            axes.hlines(heights, left, right, color=colour, lw=2.2, linestyle=style, label=label)
+            axes.plot(result.centre[:most], heights, "o", color=colour, ms=3.5)
+            for at, ends in ((low - margin, result.low), (high + margin, result.high)):
+                outside = ~((ends[:most] >= low - margin) & (ends[:most] <= high + margin))
+                axes.plot(np.full(outside.sum(), at), heights[outside], "<" if at < low else ">", color=colour, ms=5)
+        axes.set_yticks(range(len(shown)), shown)
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_xlim(low - 1.5 * margin, high + 1.5 * margin)
+        axes.set_xlabel("log-odds of yes (solid: proved; dashed: not proved for these data)")
+        axes.grid(visible=False, axis="y")
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.14 if height < 5 else -0.07), ncols=2, frameon=False, fontsize=8
+        )

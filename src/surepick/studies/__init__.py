@@ -1,0 +1,19 @@
+"""Simulated studies: each a module with a `STUDY`, listed here by the name it has on the command line."""
+
+from importlib import import_module
+
+from surepick.errors import InvalidInput
+from surepick.studies.frame import Options, Study, run_study
+
+MODULES = {"coverage": "surepick.studies.coverage"}
+
+
+def find_study(name: str) -> Study:
+    """The study of this name; modules are imported only when asked for."""
+    if name not in MODULES:
+        raise InvalidInput(f"There is no study {name!r}; there are {', '.join(sorted(MODULES))}.")
+    study: Study = import_module(MODULES[name]).STUDY
+    return study
+
+
+__all__ = ["MODULES", "Options", "Study", "find_study", "run_study"]
