@@ -55,7 +55,7 @@ class Question:
 
 @runtime_checkable
 class PlanJudge(Protocol):
-    """A judge who answers many questions at once, such as a simulated world: one number a vector, not one a question."""
+    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
 
     def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
         """How many of the answers to each vector are 1."""
@@ -106,9 +106,8 @@ class Session:
         path: str | PathLike[str] | None = None,
     ) -> None:
         policy = policy or RageGlm()
-        self._set_up(problem, policy, seed)
         describe = getattr(policy, "to_json", None)
-        self._path = None if path is None else Path(path)
+        self._set_up(problem, policy, seed, None if path is None else Path(path))
         if self._path is not None and self._path.exists() and self._path.stat().st_size:
             raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
         self._write(
@@ -121,12 +120,12 @@ class Session:
             }
         )
 
-    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int) -> None:
+    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, path: Path | None = None) -> None:
         self.problem = problem
         self.policy = policy
         self.seed = seed
         self.log: list[Event] = []
-        self._path: Path | None = None
+        self._path = path
         self._state = policy.start(problem)
         self._stages: list[_Stage] = []
         self._questions: dict[int, Question] = {}
@@ -396,18 +395,22 @@ def find_best(
     budget, or a policy that has its own; without a policy it is RageGlm.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
-    >>> find_best(Problem.from_pairs(items), lambda question: int("red" == question.first), budget=200).best
+    >>> liking = {"red": 2, "green": 0, "blue": 1}
+    >>> judge = lambda question: int(liking[question.first] > liking[question.second])
+    >>> find_best(Problem.from_pairs(items), judge, budget=100).best
     'red'
     """
     chosen = policy or (
-        RageGlm(delta=delta, epsilon=epsilon) if budget is None else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
+        RageGlm(delta=delta, epsilon=epsilon)
+        if budget is None
+        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
     )
     if isinstance(judge, PlanJudge):
         return run(problem, chosen, judge, seed=seed)
     session = Session(problem, chosen, seed=seed)
     while questions := session.ask(at_once or 1):
-        answers = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type,call-arg]
-        for question, answer in zip(questions, answers, strict=True):  # type: ignore[arg-type]
+        answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
+        for question, answer in zip(questions, answers, strict=True):
             session.tell(question.id, answer)
     return session.verdict()
 

@@ -5,6 +5,7 @@ by the anytime sequence where nothing is known.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from surepick.design import Rows, apportion, g_optimal, xy_optimal
 from surepick.errors import InvalidInput
 from surepick.identify.certified import Estimate, Goal, Size, best_budget, least_variance, lines, smallest_stage
 from surepick.identify.problem import Problem
-from surepick.identify.stagewise import Draft, Stages
+from surepick.identify.stagewise import Draft, Filed
 from surepick.linalg import factor, gram_matrix, norms, span_of
 from surepick.logistic import Tally, variance
 
@@ -105,14 +106,14 @@ def explore(problem: Problem, already: int) -> Draft:
     return Draft(design.support, rounded_up(design.weights, max(already, FIRST_LOOK * problem.span.rank)), {})
 
 
-def explored(state: Stages, delta: float) -> Estimate | None:
+@lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
+def explored(problem: Problem, filed: tuple[Filed, ...], delta: float) -> Estimate | None:
     """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence.
 
     It holds at all times at once and for every direction, so looking at it again and again is free.
     """
-    problem = state.problem
-    tallies = [each.plan.tally(problem, each.wins, each.pulls) for each in state.filed]
-    evidence = plug_in_evidence([Tally(problem.span.coordinates(one.vectors), one.pulls, one.wins) for one in tallies])
+    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in filed]
+    evidence = plug_in_evidence(batches)
     shape, radius = evidence.ellipsoid(delta=delta)
     if shape is None:
         return None

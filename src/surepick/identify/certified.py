@@ -70,6 +70,7 @@ def certify(
     keep = asked[tally.pulls > 0]
     inside = found.span.coordinates(answered.vectors)
     logits = answered.vectors @ found.theta
+    xi_estimated = float(found.inverse_norms(answered.vectors).max())
     least = floors[keep]
     certified: tuple[Radii, Factor, float] | None = None
     for _ in range(30):
@@ -78,7 +79,7 @@ def certify(
             break
         lengths = shape.inverse_norms(inside)
         xi = float(lengths.max())
-        reached = _radii(xi, found, budget)
+        reached = _radii(xi, found, xi_estimated, budget)
         if reached is None:
             break
         certified = (reached, shape, xi)
@@ -108,13 +109,13 @@ def _floors_elsewhere(rows: Floats, found: Fit, shape: Factor, ellipsoid: float)
     return np.where(found.span.contains(rows), least_variance(rows @ found.theta, error), 0.0)
 
 
-def _radii(xi: float, found: Fit, budget: Budget) -> Radii | None:
-    """The theorem at ξ, with what the fit lacks to the optimum added."""
-    first = radii(xi, found.span.rank, budget)
-    if first is None or found.gap == 0.0:
-        return first
-    # The gap is measured at the estimate; at theta* it is at most e^{D/2} times that.
-    return radii(xi, found.span.rank, budget, slack=1.01 * found.gap * math.exp(first.shift / 2))
+def _radii(xi: float, found: Fit, xi_estimated: float, budget: Budget) -> Radii | None:
+    """The theorem at ξ, with what the fit lacks to the optimum added (docs/theory.md, 3.7)."""
+    first, near = radii(xi, found.span.rank, budget), 1 - xi_estimated * found.gap
+    if first is None or near <= 0:
+        return None
+    slack = found.gap * math.exp(first.shift / 2) / math.sqrt(near)
+    return radii(xi, found.span.rank, budget, slack=slack)
 
 
 @dataclass(frozen=True)

@@ -163,14 +163,14 @@ class RageGlm(Stagewise):
         """The number of the next round, and the floors known by then."""
         memo = state.last.plan.memo
         if memo["kind"] == "explore":
-            return 1, floors_within(_explored(state, self.delta * SHARE), state.problem.rows)
+            return 1, floors_within(self._estimate(state), state.problem.rows)
         proved = _proved(state.problem, state.last)
         return int(memo["round"]) + 1, np.array(memo["floors"]) if proved is None else proved.floors
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
         if state.last.plan.memo["kind"] == "explore":
-            return _explored(state, self.delta * SHARE)
+            return explored(state.problem, state.filed, self.delta * SHARE)
         proved = _proved(state.problem, state.last)
         return None if proved is None else proved.estimate
 
@@ -291,11 +291,7 @@ def _memo(kind: str, number: int, alive: Integers, floors: Floats | None, budget
     }
 
 
-# A stage is looked at two or three times (verdict, plan, gaps); these caches save the repetition.
-_explored = lru_cache(maxsize=8)(explored)
-
-
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
 def _proved(problem: Problem, filed: Filed) -> Certified | None:
     memo = filed.plan.memo
     return certify(

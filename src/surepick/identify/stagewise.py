@@ -179,7 +179,7 @@ class Stagewise(ABC):
         """What must hold for the guarantee, in sentences."""
         return (LOGISTIC,)
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: Problem) -> None:  # noqa: B027  (nothing to refuse is the rule)
         """Refuse a configuration that this problem shows to be impossible."""
 
     def start(self, problem: Problem) -> Stages:
@@ -200,8 +200,8 @@ class Stagewise(ABC):
         if not state.filed and draft.total > left:
             raise InvalidInput(
                 f"delta = {self.delta:g} cannot be reached within the budget of {self.budget:,} questions: the first "
-                f"stage alone takes {draft.total:,}, later ones come on top; raise the budget, delta or kappa, or choose "
-                "a policy without burn-in."
+                f"stage alone takes {draft.total:,}, later ones come on top; raise the budget or delta, or give "
+                "RageGlm neither kappa nor norm_bound: it then starts small."
             )
         if fitted is None:
             return state, self._out_of_budget(verdict, draft.total, left)
@@ -253,22 +253,24 @@ class Stagewise(ABC):
 
     def _out_of_budget(self, verdict: Verdict, needed: int, left: int) -> Verdict:
         reason = (
-            f"The next stage takes {needed:,} questions and {left:,} of the budget are left. {verdict.reason} Raise the "
-            "budget, or accept an item that is nearly best with epsilon."
+            f"The next stage takes {needed:,} questions and {left:,} of the budget are left. {verdict.reason} "
+            "Raise the budget, or accept an item that is nearly best with epsilon."
         )
         return replace(verdict, status=Status.BUDGET_SPENT, reason=reason)
 
     def _say(self, state: Stages, status: Status, standing: Standing, reason: str = "") -> Verdict:
         problem, best = state.problem, standing.leader
         low, high = self.gaps(state, best) if state.filed else Stagewise.gaps(self, state, best)
+        if status is Status.CERTAIN:  # the best item has no negative gap to any other
+            low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
         others = [item for item in np.argsort(low, kind="stable").tolist() if item != best]
         unanswered = sum(each.missing for each in state.filed)
         extra = (
             ()
             if unanswered == 0
             else (
-                f"{unanswered} questions were closed without an answer: whether an answer comes does not depend on what "
-                "it would have been, and decisive answers are logistic.",
+                f"{unanswered} questions were closed without an answer: whether an answer comes does not depend on "
+                "what it would have been, and decisive answers are logistic.",
             )
         )
         return Verdict(

@@ -1,5 +1,6 @@
 """What a policy says in the end, or so far: the best item, how sure, and on what grounds."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,13 +43,15 @@ class Rival:
     """Nats of evidence against "the rival is at least as good", for policies that weigh evidence."""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"item": self.name, "gap": [self.gap_low, self.gap_high], "evidence": self.evidence}
+        """As plain values; an unbounded end is null."""
+        ends = [None if math.isinf(end) else end for end in (self.gap_low, self.gap_high)]
+        return {"item": self.name, "gap": ends, "evidence": self.evidence}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Rival":
         """Read what `to_json` gave."""
         low, high = fields["gap"]
+        low, high = -math.inf if low is None else low, math.inf if high is None else high
         return cls(fields["item"], low, high, fields["evidence"])
 
 
@@ -96,7 +99,7 @@ class Verdict:
         return f"{claim}{sure} after {self.questions:,} answers. {self.reason}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; infinite bounds are written as JSON's Infinity."""
+        """As plain values."""
         return {
             "status": str(self.status),
             "best": self.best,
