@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,8 +61,11 @@ class PlanJudge(Protocol):
         """How many of the answers to each vector are 1."""
 
 
-Judge = Callable[[Question], int]
-BatchJudge = Callable[[list[Question]], Sequence[int]]
+Answer = int | Literal["tie"] | None
+"""1 or 0, "tie", or None for no answer."""
+
+Judge = Callable[[Question], Answer]
+BatchJudge = Callable[[list[Question]], Sequence[Answer]]
 
 
 @dataclass
@@ -390,9 +393,9 @@ def find_best(
 ) -> Verdict:
     """Ask the judge until the best item is known with probability 1 − delta.
 
-    `judge` answers one question with 1 or 0; with `at_once` it gets lists of up to so many questions; an object with a
-    method `wins(vectors, pulls)`, like a simulated world, answers a whole stage at once. Give delta, epsilon and
-    budget, or a policy that has its own; without a policy it is RageGlm.
+    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
+    so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
+    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -411,7 +414,12 @@ def find_best(
     while questions := session.ask(at_once or 1):
         answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
         for question, answer in zip(questions, answers, strict=True):
-            session.tell(question.id, answer)
+            if answer is None:
+                session.skip(question.id)
+            elif isinstance(answer, str) and answer == "tie":
+                session.tie(question.id)
+            else:
+                session.tell(question.id, answer)
     return session.verdict()
 
 
