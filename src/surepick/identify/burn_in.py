@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 SHARE = 0.1
 """Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
 
-COMFORT = 0.75
+COMFORT = 0.9
 """ξ of the burn-in as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
 
 BURN_IN_XI = 0.2

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.confidence.theorem import Budget, largest_xi, radii
+from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import rage_glm_printed as printed
@@ -34,6 +34,7 @@ from surepick.identify.certified import (
     best_budget,
     certify,
     lines,
+    planned_radii,
     refine,
     smallest_stage,
 )
@@ -47,10 +48,10 @@ from surepick.logistic import Tally, fit, variance
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MARGIN = 1.0
+MARGIN = 1.5
 """Adaptive rounds leave room for an estimate that is this many standard errors low."""
 
-GROWTH = 6.0
+GROWTH = 10.0
 """An adaptive round asks at most this many times what was asked before it: the gap it aims at is only estimated."""
 
 TYPICAL_XI = 0.1
@@ -294,7 +295,7 @@ class _Setting:
                 self.floors[kept],
                 logits[kept],
                 self.budget,
-                lambda xi: radii(xi, span.rank, self.budget),
+                lambda xi: planned_radii(xi, span.rank, self.budget),
             )
             if reached is None:
                 return False
