@@ -1,10 +1,14 @@
 """Positive definite solves, weighted norms, and the space a set of vectors spans."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
@@ -14,6 +18,12 @@ is below this fraction of the largest."""
 
 ROWS_PER_BLOCK = 4096
 """Long matrices are passed over in blocks of this many rows, so that temporaries stay in the cache."""
+
+
+def blocks(rows: Floats) -> Iterator[slice]:
+    """The rows in parts of ROWS_PER_BLOCK."""
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        yield slice(start, start + ROWS_PER_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -66,17 +76,12 @@ def span_of(rows: Floats) -> Span:
     the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE.
     """
     dimension = rows.shape[1]
+    if len(rows) >= dimension and _clearly_full_rank(gram_matrix(rows)):
+        return Span(dimension, dimension, None)
     scale = column_scale(rows)
-    usable = scale > 0
-    gram = gram_matrix(rows, column_factors=np.divide(1.0, scale, out=np.zeros_like(scale), where=usable))
-    if usable.all() and len(rows) >= dimension:
-        smallest = float(sl.eigh(gram, eigvals_only=True, subset_by_index=[0, 0])[0])
-        if smallest > 1e-8 * np.trace(gram):
-            return Span(dimension, dimension, None)
-    scaled = np.divide(rows, scale, out=np.zeros_like(rows), where=usable)
-    lengths = norms(scaled, axis=0)
-    scaled /= np.where(lengths > 0, lengths, 1.0)
-    triangular = sl.qr(scaled, mode="r", overwrite_a=True, check_finite=False)[0][:dimension]
+    triangular = _triangular_factor(rows, np.where(scale > 0, scale, 1.0))
+    lengths = norms(triangular, axis=0)
+    triangular = triangular / np.where(lengths > 0, lengths, 1.0)
     _, singular, right = sl.svd(triangular, full_matrices=False, check_finite=False)
     rank = int(np.sum(singular > RANK_TOLERANCE * singular[0])) if singular[0] > 0 else 0
     if rank == dimension:
@@ -90,7 +95,33 @@ def span_of(rows: Floats) -> Span:
     basis = np.zeros((dimension, rank))
     if rank:
         basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
-    return Span(dimension, rank, basis, scale)
+    span = Span(dimension, rank, basis, scale)
+    # A column repeated in units that differ by the precision of numbers leaves rows outside.
+    if not all(span.contains(rows[part]).all() for part in blocks(rows)):
+        raise InvalidInput(
+            "Columns are combinations of one another in units too different to tell, largest entries from "
+            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove repeated ones."
+        )
+    return span
+
+
+def _triangular_factor(rows: Floats, units: Floats) -> Floats:
+    """R of the QR decomposition of the rows over the units of their columns, one block of rows after another."""
+    triangular: Floats = np.zeros((0, rows.shape[1]))
+    for part in blocks(rows):
+        stacked = np.vstack([triangular, rows[part] / units])
+        found = sl.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
+        triangular = np.asarray(found[: rows.shape[1]], dtype=np.float64)
+    return triangular
+
+
+def _clearly_full_rank(gram: Floats) -> bool:
+    """Whether a Gram matrix, its columns scaled to length one, is far from singular; False if it was out of range."""
+    squares = gram.diagonal()
+    if not (squares.min() > 1e-200 and squares.max() < 1e200):
+        return False
+    lengths = np.sqrt(squares)
+    return bool(np.linalg.eigvalsh(gram / lengths / lengths[:, None])[0] > 1e-8 * len(gram))
 
 
 def column_scale(rows: Floats) -> Floats:
@@ -100,17 +131,16 @@ def column_scale(rows: Floats) -> Floats:
     return np.where(largest > 0, np.ldexp(1.0, exponent), 0.0)
 
 
-def gram_matrix(rows: Floats, weights: Floats | None = None, *, column_factors: Floats | None = None) -> Floats:
-    """Sum of weight · row rowᵀ in O(n d²) time and O(d²) memory beyond one block of rows."""
+def gram_matrix(rows: Floats, weights: Floats | None = None) -> Floats:
+    """Sum of weight · row rowᵀ, no weight negative, in O(n d²) time and O(d²) memory beyond one block of rows."""
     dimension = rows.shape[1]
     total = np.zeros((dimension, dimension))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        block = rows[start : start + ROWS_PER_BLOCK]
-        if column_factors is not None:
-            block = block * column_factors
-        weighted = block if weights is None else block * weights[start : start + ROWS_PER_BLOCK, None]
-        total += weighted.T @ block
-    return (total + total.T) / 2
+    for part in blocks(rows):
+        block = rows[part]
+        if weights is not None:
+            block = block * np.sqrt(weights[part, None])
+        total += block.T @ block  # of one array with itself: half the work, and symmetric
+    return total
 
 
 def triangular_factor(rows: Floats) -> Floats:
@@ -167,20 +197,20 @@ class Factor:
 
     def solve(self, right: Floats) -> Floats:
         """M⁻¹ · right, for a vector or a matrix of columns."""
-        scaled = (right.T / self.diagonal).T
-        solution = sl.cho_solve((self.lower, True), scaled, check_finite=False)
+        solution, _ = lapack.dpotrs(self.lower, (right.T / self.diagonal).T, lower=1)
         return np.asarray((solution.T / self.diagonal).T)
 
     def whitened(self, rows: Floats) -> Floats:
         """Rows y with y·y' = xᵀ M⁻¹ x' for all pairs of the given rows x, x'."""
-        return np.asarray(sl.solve_triangular(self.lower, (rows / self.diagonal).T, lower=True, check_finite=False).T)
+        white, _ = lapack.dtrtrs(self.lower, (rows / self.diagonal).T, lower=1)
+        return np.asarray(white.T)
 
     def inverse_norms(self, rows: Floats) -> Floats:
         """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
         result = np.empty(len(rows))
-        for start in range(0, len(rows), ROWS_PER_BLOCK):
-            white = self.whitened(rows[start : start + ROWS_PER_BLOCK])
-            result[start : start + ROWS_PER_BLOCK] = np.sqrt(np.einsum("ij,ij->i", white, white))
+        for part in blocks(rows):
+            white = self.whitened(rows[part])
+            result[part] = np.sqrt(np.einsum("ij,ij->i", white, white))
         return result
 
     def inverse_norm(self, vector: Floats) -> float:
@@ -190,14 +220,12 @@ class Factor:
 
 def factor(matrix: Floats) -> Factor | None:
     """Factor a symmetric positive definite matrix, or return None where it is numerically singular."""
-    diagonal = np.sqrt(np.diag(matrix))
-    if not (np.isfinite(diagonal).all() and (diagonal > 1e-130).all()):  # below, dividing by it overflows
+    squares = matrix.diagonal()
+    if not (squares.min() > 1e-260 and squares.max() < np.inf):  # below, dividing by the root overflows
         return None
-    try:
-        lower = sl.cholesky(matrix / diagonal / diagonal[:, None], lower=True, check_finite=False)
-    except sl.LinAlgError:
-        return None
+    diagonal = np.sqrt(squares)
+    lower, failed = lapack.dpotrf(matrix / diagonal / diagonal[:, None], lower=1)
     # A pivot this small means that rounding, not the data, decides the result.
-    if float(np.min(np.diag(lower))) < 1e-7:
+    if failed or lower.diagonal().min() < 1e-7:
         return None
     return Factor(diagonal, np.asarray(lower))

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from surepick.cli.bench import bench
 from surepick.cli.interval import interval
 from surepick.cli.study import study
 from surepick.errors import SurepickError
@@ -17,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(interval)
 app.command()(study)
+app.command()(bench)
 
 
 @app.callback()

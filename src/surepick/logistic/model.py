@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.linalg import ROWS_PER_BLOCK
+from surepick.linalg import blocks
 
 Floats = NDArray[np.float64]
 
@@ -48,18 +48,16 @@ def derivatives(rows: Floats, pulls: Floats, wins: Floats, theta: Floats) -> Der
     dimension = rows.shape[1]
     gradient = np.zeros(dimension)
     hessian = np.zeros((dimension, dimension))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        part = slice(start, start + ROWS_PER_BLOCK)
+    for part in blocks(rows):
         block, n, k = rows[part], pulls[part], wins[part]
         v = block @ theta
         small = np.exp(-np.abs(v))
-        larger = 1.0 / (1.0 + small)
-        smaller = small * larger
+        larger = 1.0 / (1.0 + small)  # probability of the likelier answer
+        unlikely = n * (small * larger)  # expected number of the other one
         positive = v >= 0
-        yes = np.where(positive, larger, smaller)
-        no = np.where(positive, smaller, larger)
-        misses = n - k
-        value += float(n @ np.log1p(small) + misses @ np.maximum(v, 0.0) + k @ np.maximum(-v, 0.0))
-        gradient += (misses * yes - k * no) @ block
-        hessian += (block * (n * larger * smaller)[:, None]).T @ block
-    return Derivatives(value, gradient, (hessian + hessian.T) / 2)
+        limit = np.where(positive, n - k, -k)  # n·μ(v) − k as |v| grows
+        value += float(n @ np.log1p(small) + limit @ v)
+        gradient += (limit - np.where(positive, unlikely, -unlikely)) @ block
+        weighted = block * np.sqrt(unlikely * larger)[:, None]
+        hessian += weighted.T @ weighted  # of one array with itself: half the work, and symmetric
+    return Derivatives(value, gradient, hessian)

@@ -1,0 +1,11 @@
+"""Speed side by side with what a user would pick instead: every bench by name, each a function that returns rows.
+
+Reading order: `frame` (how times are taken and reported), then any bench.
+"""
+
+from surepick.bench.fit import bench_fit
+from surepick.bench.frame import Bench, Progress, Row
+
+BENCHES: dict[str, Bench] = {"fit": bench_fit}
+
+__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_fit"]
