@@ -3,6 +3,7 @@
 Reading order for newcomers: the README's example, `confidence`, `logistic`, `linalg`; docs/architecture.md has the map.
 """
 
+from surepick import design
 from surepick.confidence import (
     Evidence,
     Intervals,
@@ -15,6 +16,17 @@ from surepick.confidence import (
     interval_wald,
     plug_in_evidence,
 )
+from surepick.design import (
+    Design,
+    DesignStatus,
+    apportion,
+    d_optimal,
+    g_optimal,
+    gap_optimal,
+    max_optimal,
+    pairs_optimal,
+    xy_optimal,
+)
 from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
 from surepick.guarantee import Guarantee
 from surepick.logistic import Fit, FitStatus, Tally, fit
@@ -22,6 +34,8 @@ from surepick.logistic import Fit, FitStatus, Tally, fit
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Design",
+    "DesignStatus",
     "Evidence",
     "Fit",
     "FitStatus",
@@ -32,7 +46,12 @@ __all__ = [
     "NotIdentifiable",
     "SurepickError",
     "Tally",
+    "apportion",
+    "d_optimal",
+    "design",
     "fit",
+    "g_optimal",
+    "gap_optimal",
     "in_given_order",
     "interval_anytime",
     "interval_corrected",
@@ -40,5 +59,8 @@ __all__ = [
     "interval_li",
     "interval_printed",
     "interval_wald",
+    "max_optimal",
+    "pairs_optimal",
     "plug_in_evidence",
+    "xy_optimal",
 ]

@@ -3,9 +3,10 @@
 Reading order: `frame` (how times are taken and reported), then any bench.
 """
 
+from surepick.bench.design import bench_design
 from surepick.bench.fit import bench_fit
 from surepick.bench.frame import Bench, Progress, Row
 
-BENCHES: dict[str, Bench] = {"fit": bench_fit}
+BENCHES: dict[str, Bench] = {"design": bench_design, "fit": bench_fit}
 
-__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_fit"]
+__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_design", "bench_fit"]

@@ -44,8 +44,10 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
     >>> apportion([0.5, 0.3, 0.2], 7).counts.tolist()
     [3, 2, 2]
     """
-    shares = np.asarray(validate.matrix("weights", [np.asarray(weights, dtype=np.float64).ravel()])[0])
-    if np.any(shares <= 0):
+    shares = validate.vector("weights", weights, length=int(np.size(weights)))
+    if len(shares) == 0:
+        raise InvalidInput("weights is empty; a design has at least one point.")
+    if shares.min() <= 0:
         raise InvalidInput(
             f"weights must all be greater than 0, got {shares.min():g}; leave out points without weight."
         )
