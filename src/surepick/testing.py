@@ -13,29 +13,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from surepick.errors import InvalidInput
 from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait
 from surepick.logistic import probability_of_yes
 from surepick.session import Question, Session, run
-from surepick.worlds import World
+from surepick.worlds import ExpectedJudge, World
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class ExpectedJudge:
-    """Answers a stage with the expected number of ones, so that runs on turned problems can be compared exactly."""
-
-    def __init__(self, theta: Floats) -> None:
-        self.theta = theta
-
-    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
-        """pulls·μ, rounded, and never all or none where pulls allow."""
-        ones = np.rint(pulls * probability_of_yes(vectors @ self.theta))
-        return np.clip(ones, np.minimum(1, pulls // 2), pulls - np.minimum(1, pulls // 2)).astype(np.int64)
 
 
 class PolicyContract(ABC):
@@ -281,4 +268,4 @@ def _answer(session: Session, answer: Callable[[Question], int], most: int, batc
                 session.tell(question.id, answer(question))
 
 
-__all__ = ["ExpectedJudge", "PolicyContract"]
+__all__ = ["PolicyContract"]

@@ -5,7 +5,15 @@ from importlib import import_module
 from surepick.errors import InvalidInput
 from surepick.studies.frame import Options, Study, run_study
 
-MODULES = {"coverage": "surepick.studies.coverage"}
+MODULES = {
+    "coverage": "surepick.studies.coverage",
+    "crossing": "surepick.studies.crossing",
+    "delta": "surepick.studies.delta",
+    "examples": "surepick.studies.examples",
+    "insight": "surepick.studies.insight",
+    "soare": "surepick.studies.soare",
+    "zappos": "surepick.studies.zappos",
+}
 
 
 def find_study(name: str) -> Study:
