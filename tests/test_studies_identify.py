@@ -15,7 +15,7 @@ from surepick.worlds import soare
 
 SMALL: dict[str, Options] = {
     "soare": Options(runs=1, dims=(3,), policies=("rage-glm", "rage-glm-printed", "gl-gape")),
-    "zappos": Options(runs=1, items=60, gap=0.3, policies=("rage-glm", "rage-glm-printed")),
+    "zappos": Options(runs=1, items=60, gap=0.5, policies=("rage-glm-printed",)),
     "examples": Options(runs=1, gap=0.5, policies=("rage-glm",)),
     "insight": Options(items=120, gap=0.3, policies=("rage-glm-halving",)),
     "crossing": Options(dims=(2,), policies=("rage-glm-printed", "rage-glm-2")),
