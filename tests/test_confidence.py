@@ -332,7 +332,7 @@ def test_coverage_of_cited_methods(rng, method):
     delta, runs, misses = 0.2, 40, 0
     for _ in range(runs):
         if method == "li":  # its burn-in asks for more
-            tally, queries, truth = simulated("gaussian", rng, times=10**5)
+            tally, queries, truth = simulated("gaussian", rng, times=10**7)
             result = interval_li(tally, queries, norm_bound=1.2, delta=delta, data="fixed")
             assert result.valid, result.reason
         else:

@@ -56,13 +56,13 @@ def minimax(
         newton = _factor(state.hessian())
         if newton is None:
             break
-        centre = (state.v @ state.s + state.w @ state.u) / size
+        centre = float(state.v @ state.s + state.w @ state.u) / size
         # Predictor: aim at the optimum, and see how far one gets.
         aimed = state.direction(newton, 0.0, 0.0, 0.0)
         primal = min(1.0, _room(state.s, aimed.s), _room(state.u, aimed.u))
         below = min(1.0, _room(state.w, aimed.w), _room(state.v, aimed.v))
-        ahead = (state.v + below * aimed.v) @ (state.s + primal * aimed.s)
-        ahead += (state.w + below * aimed.w) @ (state.u + primal * aimed.u)
+        ahead = float((state.v + below * aimed.v) @ (state.s + primal * aimed.s))
+        ahead += float((state.w + below * aimed.w) @ (state.u + primal * aimed.u))
         target = centre * min(max((ahead / size / centre) ** 3, 1e-3), 1.0)
         # Corrector: the products the linearisation left out, and as much centring as the predictor found necessary.
         step = state.direction(newton, target, aimed.w * aimed.u, aimed.v * aimed.s)
