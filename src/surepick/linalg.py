@@ -200,12 +200,17 @@ class Factor:
         solution, _ = lapack.dpotrs(self.lower, (right.T / self.diagonal).T, lower=1)
         return np.asarray((solution.T / self.diagonal).T)
 
+    def whitened(self, rows: Floats) -> Floats:
+        """Rows y with y·y' = xᵀ M⁻¹ x' for all pairs of the given rows x, x'."""
+        white, _ = lapack.dtrtrs(self.lower, (rows / self.diagonal).T, lower=1)
+        return np.asarray(white.T)
+
     def inverse_norms(self, rows: Floats) -> Floats:
         """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
         result = np.empty(len(rows))
         for part in blocks(rows):
-            whitened, _ = lapack.dtrtrs(self.lower, (rows[part] / self.diagonal).T, lower=1)
-            result[part] = np.sqrt(np.einsum("ij,ij->j", whitened, whitened))
+            white = self.whitened(rows[part])
+            result[part] = np.sqrt(np.einsum("ij,ij->i", white, white))
         return result
 
     def inverse_norm(self, vector: Floats) -> float:

@@ -21,7 +21,7 @@ from surepick import validate
 from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.linalg import Span, factor, norms, span_of
+from surepick.linalg import Factor, Span, factor, norms, span_of
 from surepick.logistic import Tally, softplus
 from surepick.logistic.fit import CountProblem
 from surepick.logistic.model import Derivatives, derivatives
@@ -101,7 +101,12 @@ class Evidence:
         return self._certified(self.least) >= math.log(1 / delta)
 
     def reach(self, *, delta: float) -> float:
-        """D with max |xᵀ(θ − least)| ≤ D over all asked vectors and all θ of the set: a self-concordant ellipsoid.
+        """D with max |xᵀ(θ − least)| ≤ D over all asked vectors and all θ of the set."""
+        shape, radius = self.ellipsoid(delta=delta)
+        return math.inf if shape is None else radius * float(shape.inverse_norms(self.rows).max())
+
+    def ellipsoid(self, *, delta: float) -> tuple[Factor | None, float]:
+        """Shape M and radius r such that ‖θ − least‖ ≤ r in M for all θ of the set; no shape where none is proved.
 
         For the weights p of the mixture at the least point, log E ≥ G = Σ p_j(offset_j + loss_j) + entropy(p), and
         G(θ+u) ≥ G(θ) − λδ + (e^{−kδ} + kδ − 1)/k², δ = ‖u‖ in the Hessian of G, k the largest inverse norm of a row.
@@ -110,12 +115,12 @@ class Evidence:
         at = derivatives(problem.rows, problem.pulls, problem.wins, self.least.point)
         shape = factor(at.hessian)
         if shape is None:
-            return math.inf
+            return None, math.inf
         k = float(shape.inverse_norms(self.rows).max())
         decrement = shape.inverse_norm(at.gradient)
         room = math.log(1 / delta) - self.least.at.value
         if k * decrement >= 1 or room <= 0:
-            return math.inf
+            return None, math.inf
         high = 1.0
         while math.exp(-high) + high - 1 - k * decrement * high < k * k * room:
             high *= 2
@@ -126,7 +131,7 @@ class Evidence:
                 low = middle
             else:
                 high = middle
-        return high
+        return shape, high / k
 
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
