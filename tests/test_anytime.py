@@ -138,7 +138,7 @@ def small_evidence(seed: int) -> Evidence:
     return plug_in_evidence(batches)
 
 
-def members(evidence: Evidence, rng: np.random.Generator, delta: float, number: int = 30) -> np.ndarray:
+def members(evidence: Evidence, rng: np.random.Generator, delta: float, number: int = 20) -> np.ndarray:
     """Points on the edge of the set, along rays from where the evidence is least."""
     centre = evidence.span.embed(evidence.least.point)
     root = np.linalg.inv(np.linalg.cholesky(evidence.least.at.hessian)).T
@@ -146,7 +146,7 @@ def members(evidence: Evidence, rng: np.random.Generator, delta: float, number: 
     for _ in range(number):
         ray = evidence.span.embed(root @ rng.normal(size=len(root)))
         low, high = 0.0, 100.0
-        for _ in range(35):
+        for _ in range(30):
             middle = (low + high) / 2
             low, high = (middle, high) if evidence.contains(centre + middle * ray, delta=delta) else (low, middle)
         found.append(centre + low * ray)
@@ -245,9 +245,12 @@ def test_rotation_units_and_collinear_columns_change_nothing(rng):
     query = np.array([[1.0, -0.5]])
     reference = interval_anytime(batches, query)
     rotation = np.linalg.qr(rng.normal(size=(2, 2)))[0]
-    for change in (lambda x: x @ rotation, lambda x: x * 1e30, lambda x: x @ rotation * 1e-30):
+    for change in (lambda x: x @ rotation, lambda x: x * 1e60, lambda x: x @ rotation * 1e-60):
         other = interval_anytime([Tally(change(b.vectors), b.pulls, b.wins) for b in batches], change(query))
         np.testing.assert_allclose([other.low, other.high], [reference.low, reference.high], rtol=1e-3)
+    mixed = np.array([1e20, 1e-20])  # ridge experts do depend on the mixture of units, but the sets stay sensible
+    other = interval_anytime([Tally(b.vectors * mixed, b.pulls, b.wins) for b in batches], query * mixed)
+    np.testing.assert_allclose([other.low, other.high], [reference.low, reference.high], atol=1.0)
     double = lambda x: x[:, [0, 1, 0]] / np.array([2.0, 1.0, 2.0])  # noqa: E731
     wide = [Tally(double(b.vectors), b.pulls, b.wins) for b in batches]
     collinear = interval_anytime(wide, np.vstack([double(query), [[1.0, 0.0, 0.0]]]))
@@ -269,6 +272,18 @@ def test_separated_answers_give_one_sided_intervals():
     result = interval_anytime(quasi, [[1.0, 0.0], [0.0, 1.0]], data="fixed")
     assert result.high[0] == math.inf
     assert np.isfinite(result.half_width[1])
+
+
+def test_ends_are_open_exactly_where_the_answers_are(rng):
+    """Three of four rows pure, in general position: the first three sides are open, the mixed row has two ends."""
+    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    tally = Tally(rotation, [3000, 5000, 4000, 2000], [3000, 0, 4000, 700])
+    result = interval_anytime(tally, np.vstack([rotation, rotation[:1] - rotation[2:3]]), data="fixed")
+    assert np.isinf(result.high).tolist() == [True, False, True, False, True]
+    assert np.isinf(result.low).tolist() == [False, True, False, False, True]
+    assert np.all(result.low[[0, 2]] > 3)
+    assert result.high[1] < -3
+    assert result.low[3] < math.log(7 / 13) < result.high[3]
 
 
 def test_one_answer_says_little_but_nothing_false():

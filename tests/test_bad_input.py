@@ -207,22 +207,22 @@ SCALES = st.sampled_from([1e-90, 1e-60, 1e-12, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e12, 1
 
 
 @st.composite
-def strange_tallies(draw) -> Tally:
-    """Few rows, small integers and ties, wild units, zero, repeated and collinear columns, counts from 0 to 10^15."""
+def strange_tallies(draw, largest: int = 10**15) -> Tally:
+    """Few rows, small integers and ties, wild units, zero, repeated and collinear columns, few or many answers."""
     dimension, rows = draw(st.integers(1, 4)), draw(st.integers(1, 8))
     entries = st.one_of(st.integers(-2, 2).map(float), st.floats(-1, 1, width=16).map(lambda x: round(x, 4)))
     vectors = draw(hnp.arrays(np.float64, (rows, dimension), elements=entries))
     if dimension > 1 and draw(st.booleans()):
         vectors[:, -1] = vectors[:, 0] * draw(st.sampled_from([0.0, 1.0, -2.0, 1 / 3]))
     units = draw(st.one_of(SCALES, hnp.arrays(np.float64, dimension, elements=SCALES)))
-    largest = draw(st.sampled_from([1, 2, 30, 10**4, 10**9, 10**15]))
-    pulls = np.array(draw(st.lists(st.integers(0, largest), min_size=rows, max_size=rows)))
+    most = draw(st.sampled_from([1, 2, 30, 10**4, largest]))
+    pulls = np.array(draw(st.lists(st.integers(0, most), min_size=rows, max_size=rows)))
     shares = np.array(draw(st.lists(st.sampled_from([0.0, 1e-3, 0.3, 0.5, 1.0]), min_size=rows, max_size=rows)))
     with np.errstate(under="ignore"):
         return Tally(vectors * units, pulls, np.floor(pulls * shares))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(strange_tallies())
 def test_a_fit_of_anything_is_right_or_says_that_it_is_not(tally):
     try:
@@ -250,8 +250,8 @@ def test_a_fit_of_anything_is_right_or_says_that_it_is_not(tally):
         assert "not reached" in result.status.sentence
 
 
-@settings(max_examples=60)
-@given(strange_tallies(), st.sampled_from([1e-6, 0.05, 0.9]), st.sampled_from([1e-3, 1.0, 50.0]))
+@settings(max_examples=25)
+@given(strange_tallies(largest=10**6), st.sampled_from([1e-6, 0.05, 0.9]), st.sampled_from([1e-3, 1.0, 50.0]))
 @example(Tally([[1e99, 1e-99]], [5], [2]), 0.05, 1.0)
 def test_intervals_of_anything_are_ordered_and_infinite_where_nothing_is_known(tally, delta, bound):
     queries = np.vstack([tally.vectors[:2], np.eye(tally.dimension)[:1] * np.abs(tally.vectors).max(initial=1.0)])

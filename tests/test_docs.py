@@ -17,8 +17,9 @@ MODULES = [info.name for info in pkgutil.walk_packages(surepick.__path__, "surep
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_of_pages_run(page):
+    names: dict[str, object] = {}  # a page is read from top to bottom, so later blocks may use earlier ones
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, str(page), "exec"), {})
+        exec(compile(block, str(page), "exec"), names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

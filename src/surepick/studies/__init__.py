@@ -8,8 +8,14 @@ from surepick.studies.frame import Options, Study, run_study
 MODULES = {
     "contextual": "surepick.studies.contextual",
     "coverage": "surepick.studies.coverage",
+    "crossing": "surepick.studies.crossing",
+    "delta": "surepick.studies.delta",
+    "examples": "surepick.studies.examples",
     "horizon": "surepick.studies.contextual_horizon",
+    "insight": "surepick.studies.insight",
+    "soare": "surepick.studies.soare",
     "supcb": "surepick.studies.contextual_supcb",
+    "zappos": "surepick.studies.zappos",
 }
 
 

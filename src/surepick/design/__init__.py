@@ -1,0 +1,26 @@
+"""Optimal designs: how often to measure which vector so that the worst direction of interest is known best.
+
+Every design comes with a proof of how far it is from the best possible. See docs/design.md.
+"""
+
+from surepick.design.criteria import d_optimal, g_optimal, gap_optimal, max_optimal, pairs_optimal, xy_optimal
+from surepick.design.directions import Pairs, Rows
+from surepick.design.result import Certificate, Design, DesignStatus
+from surepick.design.rounding import Allocation, apportion, reduce_support
+
+__all__ = [
+    "Allocation",
+    "Certificate",
+    "Design",
+    "DesignStatus",
+    "Pairs",
+    "Rows",
+    "apportion",
+    "d_optimal",
+    "g_optimal",
+    "gap_optimal",
+    "max_optimal",
+    "pairs_optimal",
+    "reduce_support",
+    "xy_optimal",
+]
