@@ -70,8 +70,9 @@ def test_bench_times_every_policy_and_its_growth():
     assert {row["policy"] for row in rows} == set(NAMES)
     for name in NAMES:
         mine = [row for row in rows if row["policy"] == name]
-        assert len({(row["horizon"], row["d"], row["arms"]) for row in mine}) == 4
+        assert len({(row["horizon"], row["d"], row["arms"]) for row in mine}) == 5
         assert mine[0]["peer"] == "the same in NumPy"
+        assert mine[1]["ratio"] == 1
     for row in rows:
         assert row["microseconds_per_step"] == pytest.approx(row["ours_seconds"] * 1e6)
     json.dumps(rows)

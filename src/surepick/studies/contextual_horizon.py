@@ -1,7 +1,7 @@
 """Study `horizon`: SupLogistic over ever longer horizons, regret over √T.
 
 The proved constants need long horizons before the algorithm does anything but explore; here they get them. `--horizon
-10000000` takes some minutes and about a gigabyte.
+10000000` takes a few minutes and about a gigabyte.
 """
 
 import math
