@@ -253,6 +253,10 @@ def test_a_fit_of_anything_is_right_or_says_that_it_is_not(tally):
 @settings(max_examples=25)
 @given(strange_tallies(largest=10**6), st.sampled_from([1e-6, 0.05, 0.9]), st.sampled_from([1e-3, 1.0, 50.0]))
 @example(Tally([[1e99, 1e-99]], [5], [2]), 0.05, 1.0)
+@example(
+    Tally([[-2e-60, -7e98], [2e-60, 3e98], [1e-60, 1e98], [0.0, -7e98]], [22, 14, 20, 22], [6, 14, 6, 11]), 0.05, 1.0
+)
+@example(Tally([[0.0, 0.0], [1e60, -2e60]], [0, 1], [0, 1]), 0.05, 1.0)
 def test_intervals_of_anything_are_ordered_and_infinite_where_nothing_is_known(tally, delta, bound):
     queries = np.vstack([tally.vectors[:2], np.eye(tally.dimension)[:1] * np.abs(tally.vectors).max(initial=1.0)])
     for method, interval in INTERVALS.items():

@@ -1,5 +1,6 @@
 """Answers and points of interest from the tables users have, as tallies and vectors."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,10 +82,11 @@ def feature_columns(table: Table) -> list[str]:
 def item_vectors(items: Table, features: list[str]) -> dict[str, Floats]:
     """The vector of every item by its name."""
     names = items.text("item")
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
+    vectors = dict(zip(names, items.numbers(features), strict=True))
+    if len(vectors) < len(names):
+        repeated, _ = Counter(names).most_common(1)[0]
         raise InvalidInput(f"{items.source} lists the item {repeated!r} more than once; names must differ.")
-    return dict(zip(names, items.numbers(features), strict=True))
+    return vectors
 
 
 def _about_items(table: Table, items: Table) -> Recorded:

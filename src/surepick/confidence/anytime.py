@@ -83,12 +83,15 @@ class Evidence:
         if self.least.at.value >= math.log(1 / delta):  # convexity says what lies outside only from a point inside
             return -math.inf, math.inf
         inside = self.span.coordinates(query)
-        return -self._support(-inside, delta), self._support(inside, delta)
+        # In units far apart a step may overflow; what it leads to certifies nothing, and the bound stays infinite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return -self._support(-inside, delta), self._support(inside, delta)
 
     @cached_property
     def least(self) -> Progress:
         """Where the evidence is least: the θ that the answers refute least."""
-        return self._minimise(np.zeros(self.rows.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._minimise(np.zeros(self.rows.shape[1]))
 
     @cached_property
     def is_open(self) -> bool:
@@ -145,7 +148,7 @@ class Evidence:
         level = centre + width
         outside = self._minimise(start, normal=query, level=level)
         doublings = 0
-        while self._certified(outside, query) < threshold:
+        while not self._certified(outside, query) >= threshold:
             doublings, width = doublings + 1, width * 2
             level = centre + width
             if doublings == 25:
@@ -157,7 +160,7 @@ class Evidence:
             if not centre < closer < level - 1e-4 * (level - centre):
                 break
             candidate = self._minimise(outside.point, normal=query, level=closer)
-            if self._certified(candidate, query) < threshold:
+            if not self._certified(candidate, query) >= threshold:
                 break
             outside, level = candidate, closer
         return level

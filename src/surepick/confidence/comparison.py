@@ -150,7 +150,8 @@ def interval_faury(
     floor = variance(radius_of_ball * norms(scaled.vectors))
     at_worst = factor(gram_matrix(scaled.vectors, floor * scaled.pulls) + ridge)
     shapes = [shape for shape in (at_estimate, at_worst) if shape is not None]
-    width = radius * np.min([shape.inverse_norms(points / longest) for shape in shapes], axis=0)
+    lengths = np.min([shape.inverse_norms(points / longest) for shape in shapes], axis=0)
+    width = np.multiply(radius, lengths, out=np.zeros(len(points)), where=lengths > 0)
     low, high = around(points @ theta / longest, width)
     return Intervals(
         method="faury",
