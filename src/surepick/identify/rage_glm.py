@@ -7,7 +7,6 @@ maximum-likelihood estimate; every item goes that another beats by more than the
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -25,25 +24,24 @@ from surepick.identify.burn_in import (
     explored,
     floors_within,
     longest_asked,
+    proved_by,
     rounded_up,
 )
 from surepick.identify.certified import (
-    Certified,
     Estimate,
     Goal,
     best_budget,
-    certify,
     lines,
     planned_radii,
     refine,
     smallest_stage,
 )
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.elimination import exclude, gaps_stage_by_stage, pooled
 from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
-from surepick.identify.stagewise import ENOUGH, Draft, Filed, Stages, Standing
+from surepick.identify.stagewise import ENOUGH, Draft, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
-from surepick.logistic import Tally, fit, variance
+from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -77,6 +75,10 @@ class RageGlm(Informed):
     elimination: Literal["width", "gap"] = "width"
     rounding: float = 0.1
 
+    NAME = "rage-glm"
+    GUARANTEE = Guarantee.PROVED
+    STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
+
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.one_of("targets", self.targets, ("adaptive", "halving"))
@@ -87,18 +89,18 @@ class RageGlm(Informed):
     @property
     def name(self) -> str:
         """`rage-glm`, or `rage-glm-printed` with the paper's constants."""
-        return "rage-glm" if self.constants == "corrected" else "rage-glm-printed"
+        return self.NAME if self.constants == "corrected" else "rage-glm-printed"
 
     @property
     def guarantee(self) -> Guarantee:
         """Proved, unless the constants are the paper's."""
-        return Guarantee.PROVED if self.constants == "corrected" else Guarantee.AS_PRINTED
+        return self.GUARANTEE if self.constants == "corrected" else Guarantee.AS_PRINTED
 
     @property
     def statement(self) -> str:
         """What is claimed, and where it is proved."""
         if self.constants == "corrected":
-            return "The best item is excluded with probability at most delta (docs/identify.md, rounds with floors)."
+            return self.STATEMENT
         return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
 
     @property
@@ -109,13 +111,8 @@ class RageGlm(Informed):
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another alive beats by more than the width."""
         if self.constants == "printed":
-            return printed.standing(self, state)
-        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-        estimate = self._estimate(state)
-        if estimate is None:
-            return Standing(alive, _leader(state, alive))
-        left = surviving(state.problem.points, alive, estimate)
-        return Standing(left, *shortfall(state.problem.points, left, estimate))
+            return printed.standing(self, state, self.elimination)
+        return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The burn-in, then round after round."""
@@ -141,15 +138,8 @@ class RageGlm(Informed):
         """Intervals by the last round in which the item was alive."""
         if self.constants == "printed":
             return printed.gaps(self, state, best)
-        low, high = super().gaps(state, best)
-        for number in range(1, len(state.filed) + 1):
-            upto = Stages(state.problem, state.filed[:number])
-            estimate = self._estimate(upto)
-            if estimate is not None:
-                others = np.array(upto.last.plan.memo["alive"], dtype=np.int64)
-                known = gap_intervals(state.problem.points, best, others, estimate)
-                low[others], high[others] = known.low, known.high
-        return low, high
+        upto = (Stages(state.problem, state.filed[: number + 1]) for number in range(len(state.filed)))
+        return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))
 
     def _first(self, problem: Problem) -> Draft:
         everything = np.arange(len(problem.items))
@@ -165,14 +155,14 @@ class RageGlm(Informed):
         memo = state.last.plan.memo
         if memo["kind"] == "explore":
             return 1, floors_within(self._estimate(state), state.problem.rows)
-        proved = _proved(state.problem, state.last)
+        proved = proved_by(state.problem, state.last)
         return int(memo["round"]) + 1, np.array(memo["floors"]) if proved is None else proved.floors
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
         if state.last.plan.memo["kind"] == "explore":
             return explored(state.problem, state.filed, self.delta * SHARE)
-        proved = _proved(state.problem, state.last)
+        proved = proved_by(state.problem, state.last)
         return None if proved is None else proved.estimate
 
 
@@ -325,20 +315,6 @@ def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Flo
     return family.maximum(shape.whitened(span.coordinates(np.eye(vectors.shape[1]))), 0.0)[0]
 
 
-def pooled(state: Stages) -> tuple[Floats, Floats]:
-    """Estimate and information of all answers so far; only designs depend on it, never a width."""
-    pulls, wins = state.counts()
-    here = pulls > 0
-    if not here.any():
-        return np.zeros(state.problem.span.rank), 0.01 * np.eye(state.problem.span.rank)
-    found = fit(Tally(state.problem.rows[here], pulls[here], wins[here]), ridge=0.01)
-    return found.theta, found.information + 0.01 * np.eye(len(found.theta))
-
-
-def _leader(state: Stages, alive: Integers) -> int:
-    return int(alive[np.argmax(state.problem.points[alive] @ pooled(state)[0])])
-
-
 def _more_worth_knowing(state: Stages, choice: _Choice, floors: Floats) -> bool:
     """Whether the round would be large because variances are known badly, rather than because it must be."""
     if choice.questions <= state.asked:
@@ -356,16 +332,3 @@ def _memo(kind: str, number: int, alive: Integers, floors: Floats | None, budget
         "floors": None if floors is None else floors.tolist(),
         "budget": None if budget is None else asdict(budget),
     }
-
-
-@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
-def _proved(problem: Problem, filed: Filed) -> Certified | None:
-    memo = filed.plan.memo
-    return certify(
-        problem.rows,
-        filed.plan.measurements,
-        filed.pulls,
-        filed.wins,
-        np.array(memo["floors"]),
-        Budget(**memo["budget"]),
-    )
