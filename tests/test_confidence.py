@@ -167,8 +167,8 @@ def test_collinear_columns_give_the_interval_of_the_reduced_problem(rng):
     double = lambda rows: np.asarray(rows)[:, [0, 1, 2, 0]]  # noqa: E731
     wide = Tally(double(tally.vectors), tally.pulls, tally.wins)
     outside = np.array([[1.0, 0.0, 0.0, 0.0]])
-    result = interval_corrected(wide, np.vstack([double(queries), outside]), data="fixed", kappa=0.05)
-    reduced = interval_corrected(tally, np.vstack([queries, [[9.0, 9.0, 1.0]]]), data="fixed", kappa=0.05)
+    result = interval_corrected(wide, np.vstack([double(queries), outside]), data="fixed", kappa=0.2)
+    reduced = interval_corrected(tally, np.vstack([queries, [[9.0, 9.0, 1.0]]]), data="fixed", kappa=0.2)
     np.testing.assert_allclose(result.half_width[:2], reduced.half_width[:2], rtol=1e-5)
     assert result.details["d"] == 3
     assert (result.low[2], result.high[2]) == (-math.inf, math.inf)
