@@ -93,8 +93,11 @@ def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
 
 
 def rounded_up(weights: Floats, questions: float) -> Integers:
-    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight."""
-    return np.maximum(np.ceil(questions * weights - 1e-9), 1).astype(np.int64)
+    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight.
+
+    Beyond 2⁵³, which no budget allows, counts would not be exact and are cut off.
+    """
+    return np.clip(np.ceil(questions * weights - 1e-9), 1, 2.0**53).astype(np.int64)
 
 
 @lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps

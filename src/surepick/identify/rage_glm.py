@@ -52,6 +52,9 @@ MARGIN = 1.5
 GROWTH = 10.0
 """An adaptive round asks at most this many times what was asked before it: the gap it aims at is only estimated."""
 
+EXPLORE_ABOVE = 5000
+"""Questions a dimension beyond which a burn-in by prior knowledge costs more than finding out without."""
+
 TYPICAL_XI = 0.1
 """About the ξ of a round times √d, at which the split of delta is chosen."""
 
@@ -63,11 +66,12 @@ XI_FRACTIONS = (0.25, 0.5, 0.8)
 class RageGlm(Informed):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
-    Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then the
-    anytime sequence finds such bounds for a tenth of delta. Rounds target half the last accuracy (targets="halving",
-    as in the paper) or the gap as estimated so far ("adaptive"); both have the same guarantee. constants="printed"
-    is the paper's algorithm to the letter, with the elimination rule of its supplement ("width") or of its main text
-    ("gap") and the rounding parameter `rounding`; its error probability may reach 4.29·delta.
+    Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then, or if
+    they are so loose that it is cheaper, the anytime sequence finds such bounds for a tenth of delta. Rounds target
+    half the last accuracy (targets="halving", as in the paper) or the gap as estimated so far ("adaptive"); both have
+    the same guarantee. constants="printed" is the paper's algorithm to the letter, with the elimination rule of its
+    supplement ("width") or of its main text ("gap") and the rounding parameter `rounding`; its error probability may
+    reach 4.29·delta.
     """
 
     targets: Literal["adaptive", "halving"] = "adaptive"
@@ -125,12 +129,13 @@ class RageGlm(Informed):
         delta = self.delta * (1 - SHARE) / (number * (number + 1))
         questions = _Round(problem, standing.alive, floors, delta)
         if self.targets == "halving":
-            choice = questions.halving(2.0**-number)
+            choice = questions.halving(state, 2.0**-number)
         else:
             choice = questions.adaptive(state, standing.leader, self.epsilon)
-        if state.last.plan.memo["kind"] == "explore" and _more_worth_knowing(state, choice, floors):
+        exploring = state.last.plan.memo["kind"] == "explore"
+        if not math.isfinite(choice.questions) or (exploring and _more_worth_knowing(state, choice, floors)):
             draft = explore(problem, state.asked)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, standing.alive, None, None))
+            return Draft(draft.measurements, draft.pulls, _memo("explore", number - 1, standing.alive, floors, None))
         pulls = rounded_up(choice.weights, choice.questions)
         return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
 
@@ -144,19 +149,22 @@ class RageGlm(Informed):
     def _first(self, problem: Problem) -> Draft:
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
-        if floors is None:
-            draft = explore(problem, 0)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, None, None))
-        draft, size = burn_in(problem, floors, self.delta * SHARE)
-        return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+        if floors is not None:
+            draft, size = burn_in(problem, floors, self.delta * SHARE)
+            if draft.total <= EXPLORE_ABOVE * problem.span.rank:
+                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+        draft = explore(problem, 0)
+        return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, floors, None))
 
     def _round_and_floors(self, state: Stages) -> tuple[int, Floats]:
         """The number of the next round, and the floors known by then."""
         memo = state.last.plan.memo
+        number, rows = int(memo["round"]) + 1, state.problem.rows
+        floors = np.zeros(len(rows)) if memo["floors"] is None else np.array(memo["floors"])
         if memo["kind"] == "explore":
-            return 1, floors_within(self._estimate(state), state.problem.rows)
+            return number, np.maximum(floors, floors_within(self._estimate(state), rows))
         proved = proved_by(state.problem, state.last)
-        return int(memo["round"]) + 1, np.array(memo["floors"]) if proved is None else proved.floors
+        return number, floors if proved is None else proved.floors
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
@@ -185,7 +193,7 @@ class _Round:
     floors: Floats
     delta: float
 
-    def halving(self, target: float) -> _Choice:
+    def halving(self, state: Stages, target: float) -> _Choice:
         """The fewest questions after which every difference of items alive is certain to be known to the target."""
         pairs = Pairs(self.problem.points[self.alive])
 
@@ -198,11 +206,12 @@ class _Round:
                 value=_largest(pairs, setting.asked, weights, setting.floors),
             ).questions
 
-        return self._choose(pairs, self.floors, target, size)
+        known = bool(np.all(self.floors > 0))
+        return self._choose(pairs, self.floors if known else self._expected(pooled(state)[0]), target, size)
 
     def adaptive(self, state: Stages, leader: int, epsilon: float) -> _Choice:
         """As many as would tell the leader from every rival if gaps and variances were as estimated so far."""
-        points, rows = self.problem.points, self.problem.rows
+        points = self.problem.points
         theta, information = pooled(state)
         rivals = self.alive[self.alive != leader]
         away = points[leader] - points[rivals]
@@ -218,8 +227,11 @@ class _Round:
             wanted = setting.enough_by_guess(weights, setting.asked @ theta, family)
             return max(min(wanted, GROWTH * state.asked), least, setting.provable(weights))
 
-        expected = np.maximum(self.floors, variance(rows @ theta))
-        return self._choose(family, expected, 1.0, size)
+        return self._choose(family, self._expected(theta), 1.0, size)
+
+    def _expected(self, theta: Floats) -> Floats:
+        """Variances at an estimate, but no less than what is certain."""
+        return np.maximum(self.floors, variance(self.problem.rows @ theta))
 
     def _choose(
         self,

@@ -99,9 +99,9 @@ class Static(Informed):
     def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
         problem = state.problem
-        floors = self._floors(state) if state.filed else self.floors(problem)
-        if floors is None:
+        if self.floors(problem) is None:
             return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
+        floors = self._floors(state)
         budget = self._budget(problem, asked, 1)
         limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
         needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
