@@ -24,6 +24,7 @@ from surepick.identify import POLICIES, policy_from_json, policy_named
 from surepick.identify.burn_in import known_floors, printed_burn_in
 from surepick.identify.certified import Estimate, Goal, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
+from surepick.identify.stagewise import Stages
 from surepick.linalg import Span, factor
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import run
@@ -170,6 +171,38 @@ def test_nothing_needs_to_be_known() -> None:
     assert verdict.status is Status.CERTAIN
     assert verdict.best == world.best
     assert len(verdict.questions_by_stage) > 2
+
+
+@pytest.mark.parametrize("targets", ["halving", "adaptive"])
+def test_answers_that_are_nearly_certain_end_with_the_budget(targets: str) -> None:
+    """With |x'theta| of 40 the answers never vary: no floor can be shown, and exploring ends with the budget."""
+    world = soare(3, length=40.0)
+    policy = RageGlm(targets=targets, budget=3000)  # type: ignore[arg-type]
+    verdict = run(world.problem, policy, world.judge(0))
+    assert verdict.status is Status.BUDGET_SPENT
+    assert "e1" in verdict.surviving
+
+
+def test_exploring_again_spends_no_round_twice() -> None:
+    """Should a later round want vectors without a floor, the search explores and goes on with the next round."""
+    world = soare(3, angle=0.5)
+    policy, rng = RageGlm(), np.random.default_rng(0)
+    state = policy.start(world.problem)
+    judge = world.judge(4)
+    while True:
+        state, plan = policy.plan(state, rng)
+        assert isinstance(plan, Plan)
+        wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        if plan.memo["kind"] == "round":
+            break
+    blind = {**plan.memo, "round": 3, "alive": [0, 1, 2, 3], "floors": [0.0] * 4}
+    lost = Plan(plan.stage, plan.measurements, plan.pulls, blind)
+    before = Stages(state.problem, state.filed[:-1])
+    state = policy.close(policy.adopt(before, lost), plan.stage)  # not one answer came
+    _, again = policy.plan(state, rng)
+    assert isinstance(again, Plan)
+    assert (again.memo["kind"], again.memo["round"]) == ("explore", 3)
 
 
 def test_epsilon_accepts_what_is_nearly_best() -> None:

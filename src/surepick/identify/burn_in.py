@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 
 from surepick.confidence import plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
+from surepick.confidence.theorem import Budget
 from surepick.design import Rows, apportion, g_optimal, xy_optimal
 from surepick.errors import InvalidInput
-from surepick.identify.certified import Estimate, Goal, Size, best_budget, least_variance, lines, smallest_stage
+from surepick.identify.certified import (
+    Certified,
+    Estimate,
+    Goal,
+    Size,
+    best_budget,
+    certify,
+    least_variance,
+    lines,
+    smallest_stage,
+)
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed
 from surepick.linalg import factor, gram_matrix, norms, span_of
@@ -82,8 +93,24 @@ def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
 
 
 def rounded_up(weights: Floats, questions: float) -> Integers:
-    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight."""
-    return np.maximum(np.ceil(questions * weights - 1e-9), 1).astype(np.int64)
+    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight.
+
+    Beyond 2⁵³, which no budget allows, counts would not be exact and are cut off.
+    """
+    return np.clip(np.ceil(questions * weights - 1e-9), 1, 2.0**53).astype(np.int64)
+
+
+@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
+def proved_by(problem: Problem, filed: Filed) -> Certified | None:
+    """What the answers of one stage prove, given the floors and the split of delta in its memo."""
+    return certify(
+        problem.rows,
+        filed.plan.measurements,
+        filed.pulls,
+        filed.wins,
+        np.array(filed.plan.memo["floors"]),
+        Budget(**filed.plan.memo["budget"]),
+    )
 
 
 def printed_burn_in(problem: Problem, kappa: float, delta: float, rounding: float) -> Draft:

@@ -1,11 +1,13 @@
 """Which items are excluded by an estimate with widths, and how far the leader may be from the best."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surepick.identify.certified import Estimate
+from surepick.identify.stagewise import Filed, Stages, Standing
+from surepick.logistic import Tally, fit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,24 +41,47 @@ def shortfall(points: Floats, alive: Integers, estimate: Estimate) -> tuple[int,
     return int(alive[candidates[chosen]]), max(bounds[chosen], 0.0)
 
 
-@dataclass(frozen=True)
-class GapIntervals:
-    """Bounds of (z_best − z)ᵀθ* for all items z."""
+def exclude(state: Stages, estimate: Estimate | None) -> Standing:
+    """Of the items alive when the last stage was planned, those that its estimate leaves; all, if it has none."""
+    alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
+    points = state.problem.points
+    if estimate is None:
+        return Standing(alive, int(alive[np.argmax(points[alive] @ pooled(state)[0])]))
+    left = surviving(points, alive, estimate)
+    return Standing(left, *shortfall(points, left, estimate))
 
-    low: Floats
-    high: Floats
+
+def pooled(state: Stages) -> tuple[Floats, Floats]:
+    """Estimate and information of all answers so far, with a little ridge: for guesses and designs, never a width."""
+    pulls, wins = state.counts()
+    rows, asked, rank = state.problem.rows, np.flatnonzero(pulls), state.problem.span.rank
+    if asked.size == 0:
+        return np.zeros(rank), 0.01 * np.eye(rank)
+    found = fit(Tally(rows[asked], pulls[asked], wins[asked]), ridge=0.01)
+    return found.theta, found.information + 0.01 * np.eye(rank)
 
 
-def gap_intervals(points: Floats, best: int, others: Integers, estimate: Estimate) -> GapIntervals:
-    """Intervals for the gap of each other item to `best`; infinite where the difference was not asked about."""
+def gaps_stage_by_stage(
+    state: Stages, best: int, estimates: Iterable[tuple[Filed, Estimate | None]]
+) -> tuple[Floats, Floats]:
+    """Intervals of every item's gap to the best, by the last stage in which it was alive."""
+    count = len(state.problem.items)
+    low, high = np.full(count, -np.inf), np.full(count, np.inf)
+    for filed, estimate in estimates:
+        if estimate is not None:
+            others = np.array(filed.plan.memo["alive"], dtype=np.int64)
+            low[others], high[others] = gap_intervals(state.problem.points, best, others, estimate)
+    return low, high
+
+
+def gap_intervals(points: Floats, best: int, others: Integers, estimate: Estimate | None) -> tuple[Floats, Floats]:
+    """Intervals of the gap of each other item to `best`; infinite where the difference was not asked about."""
+    if estimate is None:
+        return np.full(len(others), -np.inf), np.full(len(others), np.inf)
     away = points[best] - points[others]
     centre = away @ estimate.theta
-    width = np.where(
-        estimate.span.contains(away),
-        np.linalg.norm(estimate.white(away), axis=1),
-        np.inf,
-    )
-    return GapIntervals(centre - width, centre + width)
+    width = np.where(estimate.span.contains(away), np.linalg.norm(estimate.white(away), axis=1), np.inf)
+    return centre - width, centre + width
 
 
 def _seen_by(points: Floats, estimate: Estimate) -> tuple[Floats, Floats]:

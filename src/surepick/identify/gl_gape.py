@@ -39,25 +39,10 @@ class GlGapE(Informed):
     the Lipschitz constant of the link does not enter. Needs kappa or norm_bound; the bound is cited, not re-derived.
     """
 
-    @property
-    def name(self) -> str:
-        """`gl-gape`."""
-        return "gl-gape"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """That of its authors."""
-        return Guarantee.CITED
-
-    @property
-    def statement(self) -> str:
-        """What is claimed."""
-        return "Kazerouni and Wein 2019: GLGapE, in batches, with the width of its authors."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """Its width is made of kappa."""
-        return True
+    NAME = "gl-gape"
+    GUARANTEE = Guarantee.CITED
+    STATEMENT = "Kazerouni and Wein 2019: GLGapE, in batches, with the width of its authors."
+    NEEDS_KNOWLEDGE = True
 
     def standing(self, state: Stages) -> Standing:
         """The leader, and every rival whose upper bound is above it."""
@@ -81,8 +66,8 @@ class GlGapE(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the current width."""
-        known = gap_intervals(state.problem.points, best, np.arange(len(state.problem.items)), self._estimate(state))
-        return known.low, known.high
+        everybody = np.arange(len(state.problem.items))
+        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
 
     def _strongest(self, state: Stages, leader: int) -> int:
         """j = argmax of estimated gap plus width."""

@@ -1,6 +1,7 @@
 """What a user may say of θ* beforehand: options shared by the policies that can use it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,13 @@ class Informed(Stagewise):
     kappa: float | None = None
     norm_bound: float | None = None
 
+    NEEDS_KNOWLEDGE: ClassVar[bool] = False
+    """Whether it cannot do without."""
+
     @property
     def needs_knowledge(self) -> bool:
-        """Whether it cannot do without."""
-        return False
+        """Whether it cannot do without, in this configuration."""
+        return self.NEEDS_KNOWLEDGE
 
     @property
     def assumptions(self) -> tuple[str, ...]:

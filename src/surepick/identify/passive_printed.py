@@ -7,7 +7,6 @@ supplement's elimination rule, with the norms of all answers at the burn-in's es
 
 import math
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 from surepick.design import Rows, pairs_optimal
 from surepick.identify.burn_in import printed_burn_in
 from surepick.identify.certified import Estimate
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.elimination import exclude, gap_intervals
 from surepick.identify.problem import Problem
-from surepick.identify.rage_glm_printed import printed_width
+from surepick.identify.rage_glm_printed import Options, printed_width
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.logistic import Tally, fit, variance
 
@@ -25,24 +24,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Options(Protocol):
-    """What this form reads of a policy."""
-
-    @property
-    def delta(self) -> float: ...  # noqa: D102
-    @property
-    def rounding(self) -> float: ...  # noqa: D102
-    def least_kappa(self, problem: Problem) -> float: ...  # noqa: D102
-
-
 def standing(options: Options, state: Stages) -> Standing:
     """Exclude what the pooled estimate excludes."""
-    alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-    estimate = _estimate(options.delta, state)
-    if estimate is None:
-        return Standing(alive, int(alive[0]))
-    left = surviving(state.problem.points, alive, estimate)
-    return Standing(left, *shortfall(state.problem.points, left, estimate))
+    return exclude(state, _estimate(options.delta, state))
 
 
 def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
@@ -75,12 +59,8 @@ def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
 
 def gaps(options: Options, state: Stages, best: int) -> tuple[Floats, Floats]:
     """Intervals by the widths of the last look."""
-    count = len(state.problem.items)
-    estimate = _estimate(options.delta, state)
-    if estimate is None:
-        return np.full(count, -np.inf), np.full(count, np.inf)
-    known = gap_intervals(state.problem.points, best, np.arange(count), estimate)
-    return known.low, known.high
+    everybody = np.arange(len(state.problem.items))
+    return gap_intervals(state.problem.points, best, everybody, _estimate(options.delta, state))
 
 
 def _estimate(delta: float, state: Stages) -> Estimate | None:

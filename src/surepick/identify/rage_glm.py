@@ -7,7 +7,6 @@ maximum-likelihood estimate; every item goes that another beats by more than the
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -25,25 +24,24 @@ from surepick.identify.burn_in import (
     explored,
     floors_within,
     longest_asked,
+    proved_by,
     rounded_up,
 )
 from surepick.identify.certified import (
-    Certified,
     Estimate,
     Goal,
     best_budget,
-    certify,
     lines,
     planned_radii,
     refine,
     smallest_stage,
 )
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.elimination import exclude, gaps_stage_by_stage, pooled
 from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
-from surepick.identify.stagewise import ENOUGH, Draft, Filed, Stages, Standing
+from surepick.identify.stagewise import ENOUGH, Draft, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
-from surepick.logistic import Tally, fit, variance
+from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +51,9 @@ MARGIN = 1.5
 
 GROWTH = 10.0
 """An adaptive round asks at most this many times what was asked before it: the gap it aims at is only estimated."""
+
+EXPLORE_ABOVE = 5000
+"""Questions a dimension beyond which a burn-in by prior knowledge costs more than finding out without."""
 
 TYPICAL_XI = 0.1
 """About the ξ of a round times √d, at which the split of delta is chosen."""
@@ -65,17 +66,22 @@ XI_FRACTIONS = (0.25, 0.5, 0.8)
 class RageGlm(Informed):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
-    Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then the
-    anytime sequence finds such bounds for a tenth of delta. Rounds target half the last accuracy (targets="halving",
-    as in the paper) or the gap as estimated so far ("adaptive"); both have the same guarantee. constants="printed"
-    is the paper's algorithm to the letter, with the elimination rule of its supplement ("width") or of its main text
-    ("gap") and the rounding parameter `rounding`; its error probability may reach 4.29·delta.
+    Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then, or if
+    they are so loose that it is cheaper, the anytime sequence finds such bounds for a tenth of delta. Rounds target
+    half the last accuracy (targets="halving", as in the paper) or the gap as estimated so far ("adaptive"); both have
+    the same guarantee. constants="printed" is the paper's algorithm to the letter, with the elimination rule of its
+    supplement ("width") or of its main text ("gap") and the rounding parameter `rounding`; its error probability may
+    reach 4.29·delta.
     """
 
     targets: Literal["adaptive", "halving"] = "adaptive"
     constants: Literal["corrected", "printed"] = "corrected"
     elimination: Literal["width", "gap"] = "width"
     rounding: float = 0.1
+
+    NAME = "rage-glm"
+    GUARANTEE = Guarantee.PROVED
+    STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,18 +93,18 @@ class RageGlm(Informed):
     @property
     def name(self) -> str:
         """`rage-glm`, or `rage-glm-printed` with the paper's constants."""
-        return "rage-glm" if self.constants == "corrected" else "rage-glm-printed"
+        return self.NAME if self.constants == "corrected" else "rage-glm-printed"
 
     @property
     def guarantee(self) -> Guarantee:
         """Proved, unless the constants are the paper's."""
-        return Guarantee.PROVED if self.constants == "corrected" else Guarantee.AS_PRINTED
+        return self.GUARANTEE if self.constants == "corrected" else Guarantee.AS_PRINTED
 
     @property
     def statement(self) -> str:
         """What is claimed, and where it is proved."""
         if self.constants == "corrected":
-            return "The best item is excluded with probability at most delta (docs/identify.md, rounds with floors)."
+            return self.STATEMENT
         return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
 
     @property
@@ -109,13 +115,8 @@ class RageGlm(Informed):
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another alive beats by more than the width."""
         if self.constants == "printed":
-            return printed.standing(self, state)
-        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-        estimate = self._estimate(state)
-        if estimate is None:
-            return Standing(alive, _leader(state, alive))
-        left = surviving(state.problem.points, alive, estimate)
-        return Standing(left, *shortfall(state.problem.points, left, estimate))
+            return printed.standing(self, state, self.elimination)
+        return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The burn-in, then round after round."""
@@ -128,12 +129,13 @@ class RageGlm(Informed):
         delta = self.delta * (1 - SHARE) / (number * (number + 1))
         questions = _Round(problem, standing.alive, floors, delta)
         if self.targets == "halving":
-            choice = questions.halving(2.0**-number)
+            choice = questions.halving(state, 2.0**-number)
         else:
             choice = questions.adaptive(state, standing.leader, self.epsilon)
-        if state.last.plan.memo["kind"] == "explore" and _more_worth_knowing(state, choice, floors):
+        exploring = state.last.plan.memo["kind"] == "explore"
+        if not math.isfinite(choice.questions) or (exploring and _more_worth_knowing(state, choice, floors)):
             draft = explore(problem, state.asked)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, standing.alive, None, None))
+            return Draft(draft.measurements, draft.pulls, _memo("explore", number - 1, standing.alive, floors, None))
         pulls = rounded_up(choice.weights, choice.questions)
         return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
 
@@ -141,38 +143,34 @@ class RageGlm(Informed):
         """Intervals by the last round in which the item was alive."""
         if self.constants == "printed":
             return printed.gaps(self, state, best)
-        low, high = super().gaps(state, best)
-        for number in range(1, len(state.filed) + 1):
-            upto = Stages(state.problem, state.filed[:number])
-            estimate = self._estimate(upto)
-            if estimate is not None:
-                others = np.array(upto.last.plan.memo["alive"], dtype=np.int64)
-                known = gap_intervals(state.problem.points, best, others, estimate)
-                low[others], high[others] = known.low, known.high
-        return low, high
+        upto = (Stages(state.problem, state.filed[: number + 1]) for number in range(len(state.filed)))
+        return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))
 
     def _first(self, problem: Problem) -> Draft:
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
-        if floors is None:
-            draft = explore(problem, 0)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, None, None))
-        draft, size = burn_in(problem, floors, self.delta * SHARE)
-        return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+        if floors is not None:
+            draft, size = burn_in(problem, floors, self.delta * SHARE)
+            if draft.total <= EXPLORE_ABOVE * problem.span.rank:
+                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+        draft = explore(problem, 0)
+        return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, floors, None))
 
     def _round_and_floors(self, state: Stages) -> tuple[int, Floats]:
         """The number of the next round, and the floors known by then."""
         memo = state.last.plan.memo
+        number, rows = int(memo["round"]) + 1, state.problem.rows
+        floors = np.zeros(len(rows)) if memo["floors"] is None else np.array(memo["floors"])
         if memo["kind"] == "explore":
-            return 1, floors_within(self._estimate(state), state.problem.rows)
-        proved = _proved(state.problem, state.last)
-        return int(memo["round"]) + 1, np.array(memo["floors"]) if proved is None else proved.floors
+            return number, np.maximum(floors, floors_within(self._estimate(state), rows))
+        proved = proved_by(state.problem, state.last)
+        return number, floors if proved is None else proved.floors
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
         if state.last.plan.memo["kind"] == "explore":
             return explored(state.problem, state.filed, self.delta * SHARE)
-        proved = _proved(state.problem, state.last)
+        proved = proved_by(state.problem, state.last)
         return None if proved is None else proved.estimate
 
 
@@ -195,7 +193,7 @@ class _Round:
     floors: Floats
     delta: float
 
-    def halving(self, target: float) -> _Choice:
+    def halving(self, state: Stages, target: float) -> _Choice:
         """The fewest questions after which every difference of items alive is certain to be known to the target."""
         pairs = Pairs(self.problem.points[self.alive])
 
@@ -208,11 +206,12 @@ class _Round:
                 value=_largest(pairs, setting.asked, weights, setting.floors),
             ).questions
 
-        return self._choose(pairs, self.floors, target, size)
+        known = bool(np.all(self.floors > 0))
+        return self._choose(pairs, self.floors if known else self._expected(pooled(state)[0]), target, size)
 
     def adaptive(self, state: Stages, leader: int, epsilon: float) -> _Choice:
         """As many as would tell the leader from every rival if gaps and variances were as estimated so far."""
-        points, rows = self.problem.points, self.problem.rows
+        points = self.problem.points
         theta, information = pooled(state)
         rivals = self.alive[self.alive != leader]
         away = points[leader] - points[rivals]
@@ -228,8 +227,11 @@ class _Round:
             wanted = setting.enough_by_guess(weights, setting.asked @ theta, family)
             return max(min(wanted, GROWTH * state.asked), least, setting.provable(weights))
 
-        expected = np.maximum(self.floors, variance(rows @ theta))
-        return self._choose(family, expected, 1.0, size)
+        return self._choose(family, self._expected(theta), 1.0, size)
+
+    def _expected(self, theta: Floats) -> Floats:
+        """Variances at an estimate, but no less than what is certain."""
+        return np.maximum(self.floors, variance(self.problem.rows @ theta))
 
     def _choose(
         self,
@@ -325,20 +327,6 @@ def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Flo
     return family.maximum(shape.whitened(span.coordinates(np.eye(vectors.shape[1]))), 0.0)[0]
 
 
-def pooled(state: Stages) -> tuple[Floats, Floats]:
-    """Estimate and information of all answers so far; only designs depend on it, never a width."""
-    pulls, wins = state.counts()
-    here = pulls > 0
-    if not here.any():
-        return np.zeros(state.problem.span.rank), 0.01 * np.eye(state.problem.span.rank)
-    found = fit(Tally(state.problem.rows[here], pulls[here], wins[here]), ridge=0.01)
-    return found.theta, found.information + 0.01 * np.eye(len(found.theta))
-
-
-def _leader(state: Stages, alive: Integers) -> int:
-    return int(alive[np.argmax(state.problem.points[alive] @ pooled(state)[0])])
-
-
 def _more_worth_knowing(state: Stages, choice: _Choice, floors: Floats) -> bool:
     """Whether the round would be large because variances are known badly, rather than because it must be."""
     if choice.questions <= state.asked:
@@ -356,16 +344,3 @@ def _memo(kind: str, number: int, alive: Integers, floors: Floats | None, budget
         "floors": None if floors is None else floors.tolist(),
         "budget": None if budget is None else asdict(budget),
     }
-
-
-@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
-def _proved(problem: Problem, filed: Filed) -> Certified | None:
-    memo = filed.plan.memo
-    return certify(
-        problem.rows,
-        filed.plan.measurements,
-        filed.pulls,
-        filed.wins,
-        np.array(memo["floors"]),
-        Budget(**memo["budget"]),
-    )

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.confidence.comparison import faury_gamma, faury_ridge, project
-from surepick.confidence.theorem import Budget
 from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.burn_in import SHARE, burn_in, rounded_up
-from surepick.identify.certified import Estimate, certify
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.burn_in import SHARE, burn_in, proved_by, rounded_up
+from surepick.identify.certified import Estimate
+from surepick.identify.elimination import exclude, gaps_stage_by_stage
 from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
@@ -32,25 +31,10 @@ class RageGlm2(Informed):
     the burn-in guarantees; the printed n_t is too small for d > 2. Needs norm_bound. The confidence bound is cited.
     """
 
-    @property
-    def name(self) -> str:
-        """`rage-glm-2`."""
-        return "rage-glm-2"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """That of Faury's Lemma 11."""
-        return Guarantee.CITED
-
-    @property
-    def statement(self) -> str:
-        """What is claimed."""
-        return "Jun et al. 2021, supplement: RAGE-GLM-2 with corrected sizes, on Faury et al. 2020, Lemma 11."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """Faury's bound is made of S."""
-        return True
+    NAME = "rage-glm-2"
+    GUARANTEE = Guarantee.CITED
+    STATEMENT = "Jun et al. 2021, supplement: RAGE-GLM-2 with corrected sizes, on Faury et al. 2020, Lemma 11."
+    NEEDS_KNOWLEDGE = True
 
     def check(self, problem: Problem) -> None:
         """Kappa alone does not do."""
@@ -62,12 +46,7 @@ class RageGlm2(Informed):
 
     def standing(self, state: Stages) -> Standing:
         """Exclude what the round's projected estimate excludes."""
-        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-        estimate = self._estimate(state.problem, state.last)
-        if estimate is None:
-            return Standing(alive, int(alive[0]))
-        left = surviving(state.problem.points, alive, estimate)
-        return Standing(left, *shortfall(state.problem.points, left, estimate))
+        return exclude(state, self._estimate(state.problem, state.last))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The corrected burn-in, then rounds of halving widths."""
@@ -82,8 +61,8 @@ class RageGlm2(Informed):
         number = int(before["round"]) + 1
         floors = np.array(before["floors"])
         if number == 1:
-            proved = _burn_in_proves(problem, state.last)
-            floors = floors if proved is None else proved
+            proved = proved_by(problem, state.last)
+            floors = floors if proved is None else proved.floors
         design = pairs_optimal(Rows(problem.rows, factors=np.sqrt(floors)), problem.points[standing.alive])
         questions = self._smallest(problem, design.value, 2.0**-number, self._delta(number))
         memo = {"round": number, "alive": standing.alive.tolist(), "floors": floors.tolist()}
@@ -91,14 +70,8 @@ class RageGlm2(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last round in which the item was alive."""
-        low, high = super().gaps(state, best)
-        for filed in state.filed:
-            estimate = self._estimate(state.problem, filed)
-            if estimate is not None:
-                others = np.array(filed.plan.memo["alive"], dtype=np.int64)
-                known = gap_intervals(state.problem.points, best, others, estimate)
-                low[others], high[others] = known.low, known.high
-        return low, high
+        estimates = ((filed, self._estimate(state.problem, filed)) for filed in state.filed)
+        return gaps_stage_by_stage(state, best, estimates)
 
     def _delta(self, number: int) -> float:
         return self.delta * (1 - SHARE) / (number * (number + 1))
@@ -145,17 +118,3 @@ def _projected(problem: Problem, filed: Filed, size: float, delta: float) -> Est
         return None
     radius = (1 + 2 * size) * (faury_gamma(d, size, tally.total, delta) + attained)
     return Estimate(theta / longest, Span(d, d, None), shape, radius)
-
-
-@lru_cache(maxsize=16)
-def _burn_in_proves(problem: Problem, filed: Filed) -> Floats | None:
-    memo = filed.plan.memo
-    proved = certify(
-        problem.rows,
-        filed.plan.measurements,
-        filed.pulls,
-        filed.wins,
-        np.array(memo["floors"]),
-        Budget(**memo["budget"]),
-    )
-    return None if proved is None else proved.floors

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from surepick.design import Pairs, Rows, apportion, max_optimal
 from surepick.identify.burn_in import printed_burn_in, printed_gamma
 from surepick.identify.certified import Estimate
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.elimination import exclude, gaps_stage_by_stage
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
@@ -26,36 +26,27 @@ Integers = NDArray[np.int64]
 
 
 class Options(Protocol):
-    """What the printed form reads of a policy."""
+    """What the printed forms read of a policy."""
 
     @property
     def delta(self) -> float: ...  # noqa: D102
-    @property
-    def elimination(self) -> str: ...  # noqa: D102
     @property
     def rounding(self) -> float: ...  # noqa: D102
     def least_kappa(self, problem: Problem) -> float: ...  # noqa: D102
 
 
-def standing(options: Options, state: Stages) -> Standing:
+def standing(options: Options, state: Stages, rule: str) -> Standing:
     """Lines 10 and 11: estimate from the round's answers, exclude, go on."""
-    problem, memo = state.problem, state.last.plan.memo
-    alive = np.array(memo["alive"], dtype=np.int64)
-    theta = _estimate(problem, state.last)
-    if theta is None:
-        return Standing(alive, int(alive[0]))
-    points, number = problem.points, int(memo["round"])
+    memo, theta = state.last.plan.memo, _estimate(state.problem, state.last)
+    everybody = exclude(state, None)
+    number = int(memo["round"])
+    if theta is None or number == 0 or (rule == "gap" and memo.get("short")):
+        return everybody
+    if rule == "width":
+        return exclude(state, _with_width(options, state.problem, state.last))
+    points, alive = state.problem.points, everybody.alive
     leader = int(alive[np.argmax(points[alive] @ theta)])
-    if number == 0:
-        return Standing(alive, leader)
-    if options.elimination == "gap":
-        if memo.get("short"):
-            return Standing(alive, leader)
-        left = alive[((points[leader] - points[alive]) @ theta < 2.0**-number)]
-        return Standing(left, leader, 2 * 2.0**-number)
-    estimate = _with_width(options, problem, state.last, theta)
-    left = surviving(points, alive, estimate)
-    return Standing(left, *shortfall(points, left, estimate))
+    return Standing(alive[(points[leader] - points[alive]) @ theta < 2.0**-number], leader, 2 * 2.0**-number)
 
 
 def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
@@ -86,21 +77,17 @@ def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
 
 def gaps(options: Options, state: Stages, best: int) -> tuple[Floats, Floats]:
     """Intervals by the printed widths of the last round in which an item was alive."""
-    problem = state.problem
-    low, high = np.full(len(problem.items), -np.inf), np.full(len(problem.items), np.inf)
-    for filed in state.filed[1:]:
-        theta = _estimate(problem, filed)
-        if theta is not None:
-            others = np.array(filed.plan.memo["alive"], dtype=np.int64)
-            known = gap_intervals(problem.points, best, others, _with_width(options, problem, filed, theta))
-            low[others], high[others] = known.low, known.high
-    return low, high
+    rounds = state.filed[1:]
+    return gaps_stage_by_stage(state, best, ((one, _with_width(options, state.problem, one)) for one in rounds))
 
 
-def _with_width(options: Options, problem: Problem, filed: Filed, theta: Floats) -> Estimate:
+def _with_width(options: Options, problem: Problem, filed: Filed) -> Estimate | None:
     """The round's estimate with norms in H_k(θ_{k−1})⁻¹."""
-    number, before = int(filed.plan.memo["round"]), np.array(filed.plan.memo["theta"])
-    return printed_width(problem, options.delta, number, theta, filed.plan.measurements, filed.pulls, before)
+    theta, memo = _estimate(problem, filed), filed.plan.memo
+    if theta is None:
+        return None
+    asked, before = filed.plan.measurements, np.array(memo["theta"])
+    return printed_width(problem, options.delta, int(memo["round"]), theta, asked, filed.pulls, before)
 
 
 def printed_width(

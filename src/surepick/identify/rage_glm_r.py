@@ -15,7 +15,7 @@ from surepick.design import Rows, apportion, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify.burn_in import printed_burn_in
 from surepick.identify.certified import Estimate
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.elimination import exclude, gap_intervals
 from surepick.identify.known import Informed
 from surepick.identify.passive_printed import pooled_estimate
 from surepick.identify.rage_glm_printed import printed_width
@@ -31,38 +31,18 @@ class RageGlmR(Informed):
 
     rounding: float = 0.1
 
+    NAME = "rage-glm-r"
+    GUARANTEE = Guarantee.HEURISTIC
+    STATEMENT = "Jun et al. 2021, section 4.2: RAGE-GLM-R; no proof, since answers are used twice."
+    NEEDS_KNOWLEDGE = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.positive("rounding", self.rounding)
 
-    @property
-    def name(self) -> str:
-        """`rage-glm-r`."""
-        return "rage-glm-r"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """None."""
-        return Guarantee.HEURISTIC
-
-    @property
-    def statement(self) -> str:
-        """What is claimed."""
-        return "Jun et al. 2021, section 4.2: RAGE-GLM-R; no proof, since answers are used twice."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """For the size of the burn-in."""
-        return True
-
     def standing(self, state: Stages) -> Standing:
         """Exclude what the estimate from all answers excludes."""
-        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-        estimate = self._estimate(state)
-        if estimate is None:
-            return Standing(alive, int(alive[0]))
-        left = surviving(state.problem.points, alive, estimate)
-        return Standing(left, *shortfall(state.problem.points, left, estimate))
+        return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """BurnIn, then the best design for the items alive at the last estimate."""
@@ -83,11 +63,8 @@ class RageGlmR(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the printed width on all answers."""
-        estimate = self._estimate(state)
-        if estimate is None:
-            return super().gaps(state, best)
-        known = gap_intervals(state.problem.points, best, np.arange(len(state.problem.items)), estimate)
-        return known.low, known.high
+        everybody = np.arange(len(state.problem.items))
+        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
 
     def _estimate(self, state: Stages) -> Estimate | None:
         problem, memo = state.problem, state.last.plan.memo

@@ -15,7 +15,7 @@ from surepick.design import pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify.burn_in import rounded_up
 from surepick.identify.certified import Estimate
-from surepick.identify.elimination import shortfall, surviving
+from surepick.identify.elimination import exclude
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Stagewise, Standing
 from surepick.linalg import factor, gram_matrix, span_of
@@ -31,20 +31,9 @@ class RageLinear(Stagewise):
     Σxxᵀ, and its size is such that all widths are below 2^{−t}.
     """
 
-    @property
-    def name(self) -> str:
-        """`rage-linear`."""
-        return "rage-linear"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """None for yes/no answers."""
-        return Guarantee.HEURISTIC
-
-    @property
-    def statement(self) -> str:
-        """What is claimed."""
-        return "Fiez et al. 2019: RAGE; valid only if the probability of a yes were linear in x, which it is not."
+    NAME = "rage-linear"
+    GUARANTEE = Guarantee.HEURISTIC
+    STATEMENT = "Fiez et al. 2019: RAGE; valid only if the probability of a yes were linear in x, which it is not."
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -53,12 +42,7 @@ class RageLinear(Stagewise):
 
     def standing(self, state: Stages) -> Standing:
         """Exclude what the round's least-squares estimate excludes. Bounds are in probability, not in log-odds."""
-        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
-        estimate = self._estimate(state.problem, state.last)
-        if estimate is None:
-            return Standing(alive, int(alive[0]))
-        left = surviving(state.problem.points, alive, estimate)
-        return Standing(left, *shortfall(state.problem.points, left, estimate))
+        return exclude(state, self._estimate(state.problem, state.last))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The best design for the items alive, for half the width of the round before."""

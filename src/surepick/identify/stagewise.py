@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +82,11 @@ class Stages:
         """Number of questions planned."""
         return sum(each.plan.total for each in self.filed)
 
-    def counts(self, *, since: int = 0) -> tuple[Integers, Integers]:
-        """Pulls and wins of every measurement vector over all stages from `since` on."""
+    def counts(self) -> tuple[Integers, Integers]:
+        """Pulls and wins of every measurement vector over all stages."""
         pulls = np.zeros(len(self.problem.measurements), dtype=np.int64)
         wins = np.zeros_like(pulls)
-        for each in self.filed[since:]:
+        for each in self.filed:
             pulls[each.plan.measurements] += each.pulls
             wins[each.plan.measurements] += each.wins
         return pulls, wins
@@ -142,24 +142,28 @@ class Stagewise(ABC):
     budget: int = ENOUGH
     missing: Missing = "ignorable"
 
+    NAME: ClassVar[str]
+    GUARANTEE: ClassVar[Guarantee]
+    STATEMENT: ClassVar[str]
+
     def __post_init__(self) -> None:
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "refuse"))
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """Kebab-case name, as on the command line."""
+        return self.NAME
 
     @property
-    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What stands behind its verdicts."""
+        return self.GUARANTEE
 
     @property
-    @abstractmethod
     def statement(self) -> str:
         """What is claimed, and where it is proved."""
+        return self.STATEMENT
 
     @abstractmethod
     def standing(self, state: Stages) -> Standing:

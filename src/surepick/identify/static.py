@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,11 @@ from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import passive_printed as printed
 from surepick.identify.burn_in import SHARE, burn_in, explore, explored, floors_within, longest_asked, rounded_up
-from surepick.identify.certified import Certified, best_budget, certify, lines
-from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.certified import Certified, Estimate, best_budget, certify, lines
+from surepick.identify.elimination import exclude, gap_intervals, pooled
 from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
-from surepick.identify.rage_glm import TYPICAL_XI, pooled
+from surepick.identify.rage_glm import TYPICAL_XI
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import span_of
 from surepick.logistic import variance
@@ -42,33 +42,18 @@ LOOK_FIRST = 8
 class Static(Informed):
     """One fixed design; looks at doubling numbers of answers, by the corrected theorem on all of them."""
 
-    begins_with_burn_in = False
-    sharpens = True
+    GUARANTEE = Guarantee.PROVED
+    STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 2)."
+    begins_with_burn_in: ClassVar[bool] = False
+    sharpens: ClassVar[bool] = True
 
     @abstractmethod
     def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
         """The measurement vectors to ask and their shares, as a function of the burn-in alone."""
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Proved."""
-        return Guarantee.PROVED
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, and where it is proved."""
-        return "The best item is excluded with probability at most delta (docs/identify.md, static designs)."
-
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another beats by more than the width, at this look or an earlier one."""
-        memo, points = state.last.plan.memo, state.problem.points
-        alive = np.array(memo["alive"], dtype=np.int64)
-        proved = self._proved(state)
-        if proved is None:
-            theta, _ = pooled(state)
-            return Standing(alive, int(alive[np.argmax(points[alive] @ theta)]))
-        left = surviving(points, alive, proved.estimate)
-        return Standing(left, *shortfall(points, left, proved.estimate))
+        return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The burn-in, then look after look, each doubling the answers."""
@@ -108,18 +93,15 @@ class Static(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last look."""
-        proved = self._proved(state)
-        if proved is None:
-            return super().gaps(state, best)
-        known = gap_intervals(state.problem.points, best, np.arange(len(state.problem.items)), proved.estimate)
-        return known.low, known.high
+        everybody = np.arange(len(state.problem.items))
+        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
 
     def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
         problem = state.problem
-        floors = self._floors(state) if state.filed else self.floors(problem)
-        if floors is None:
+        if self.floors(problem) is None:
             return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
+        floors = self._floors(state)
         budget = self._budget(problem, asked, 1)
         limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
         needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
@@ -145,21 +127,22 @@ class Static(Informed):
         proved = _certified(problem, state.filed[:1], _key(known), self.sharpens)
         return known if proved is None else proved.floors
 
-    def _proved(self, state: Stages) -> Certified | None:
+    def _estimate(self, state: Stages) -> Estimate | None:
         """What the pooled answers of all looks prove; of the burn-in before the first."""
         problem, memo = state.problem, state.last.plan.memo
         if memo["kind"] == "explore":
             return None
         if memo["kind"] == "burn-in":
-            known = self.floors(problem)
-            assert known is not None  # else it would have explored
-            return _certified(problem, state.filed[:1], _key(known), self.sharpens)
-        looks = tuple(each for each in state.filed if each.plan.memo["kind"] == "look")
-        return _certified(problem, looks, _key(self._floors(state)), self.sharpens)
+            proved = _certified(problem, state.filed[:1], _key(self.floors(problem)), self.sharpens)
+        else:
+            looks = tuple(each for each in state.filed if each.plan.memo["kind"] == "look")
+            proved = _certified(problem, looks, _key(self._floors(state)), self.sharpens)
+        return None if proved is None else proved.estimate
 
 
-def _key(floors: Floats) -> tuple[float, ...]:
-    return tuple(floors.tolist())
+def _key(floors: Floats | None) -> tuple[float, ...]:
+    """Floors as an argument that a cache can compare."""
+    return () if floors is None else tuple(floors.tolist())
 
 
 @lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
@@ -182,6 +165,8 @@ class Passive(Static):
 
     constants: Literal["corrected", "printed"] = "corrected"
     rounding: float = 0.1
+
+    NAME = "passive"
     begins_with_burn_in = True
 
     def __post_init__(self) -> None:
@@ -192,18 +177,18 @@ class Passive(Static):
     @property
     def name(self) -> str:
         """`passive`, or `passive-printed` in the paper's form."""
-        return "passive" if self.constants == "corrected" else "passive-printed"
+        return self.NAME if self.constants == "corrected" else "passive-printed"
 
     @property
     def guarantee(self) -> Guarantee:
         """Proved, unless in the paper's form."""
-        return Guarantee.PROVED if self.constants == "corrected" else Guarantee.HEURISTIC
+        return self.GUARANTEE if self.constants == "corrected" else Guarantee.HEURISTIC
 
     @property
     def statement(self) -> str:
         """What is claimed, and where it is proved."""
         if self.constants == "corrected":
-            return super().statement
+            return self.STATEMENT
         return "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
 
     @property
@@ -240,17 +225,9 @@ class GOptimal(Static):
     The naive improvement on Kazerouni and Wein in Jun et al. 2021, section 4.1. Needs kappa or norm_bound.
     """
 
+    NAME = "g-optimal"
+    NEEDS_KNOWLEDGE = True
     sharpens = False
-
-    @property
-    def name(self) -> str:
-        """`g-optimal`."""
-        return "g-optimal"
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """Its widths are made of kappa."""
-        return True
 
     def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
         """The G-optimal design of X."""
@@ -262,10 +239,7 @@ class GOptimal(Static):
 class Uniform(Static):
     """Every measurement vector equally often, with looks at doubling numbers; needs nothing but delta."""
 
-    @property
-    def name(self) -> str:
-        """`uniform`."""
-        return "uniform"
+    NAME = "uniform"
 
     def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
         """One share each."""

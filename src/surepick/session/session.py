@@ -6,14 +6,14 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.identify import Plan, Policy, Problem, RageGlm, Verdict, Wait, policy_from_json
@@ -51,21 +51,6 @@ class Question:
         return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
             {} if self.first is not None else {"vector": self.vector.tolist()}
         )
-
-
-@runtime_checkable
-class PlanJudge(Protocol):
-    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
-
-    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
-        """How many of the answers to each vector are 1."""
-
-
-Answer = int | Literal["tie"] | None
-"""1 or 0, "tie", or None for no answer."""
-
-Judge = Callable[[Question], Answer]
-BatchJudge = Callable[[list[Question]], Sequence[Answer]]
 
 
 @dataclass
@@ -378,63 +363,6 @@ class Session:
     def _on_verdict(self, event: Event) -> None:
         self._sealed = self._complete_stages()
         self._verdict = Verdict.from_json(event)
-
-
-def find_best(
-    problem: Problem,
-    judge: Judge | BatchJudge | PlanJudge,
-    *,
-    delta: float = 0.05,
-    epsilon: float = 0.0,
-    budget: int | None = None,
-    policy: Policy[Any] | None = None,
-    seed: int = 0,
-    at_once: int | None = None,
-) -> Verdict:
-    """Ask the judge until the best item is known with probability 1 − delta.
-
-    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
-    so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
-    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
-
-    >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
-    >>> liking = {"red": 2, "green": 0, "blue": 1}
-    >>> judge = lambda question: int(liking[question.first] > liking[question.second])
-    >>> find_best(Problem.from_pairs(items), judge, budget=100).best
-    'red'
-    """
-    chosen = policy or (
-        RageGlm(delta=delta, epsilon=epsilon)
-        if budget is None
-        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
-    )
-    if isinstance(judge, PlanJudge):
-        return run(problem, chosen, judge, seed=seed)
-    session = Session(problem, chosen, seed=seed)
-    while questions := session.ask(at_once or 1):
-        answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
-        for question, answer in zip(questions, answers, strict=True):
-            if answer is None:
-                session.skip(question.id)
-            elif isinstance(answer, str) and answer == "tie":
-                session.tie(question.id)
-            else:
-                session.tell(question.id, answer)
-    return session.verdict()
-
-
-def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0) -> Verdict:
-    """Whole stages at once: the cost depends on the stages, not on the number of questions."""
-    rng = np.random.default_rng([seed, 1])
-    state = policy.start(problem)
-    while True:
-        state, outcome = policy.plan(state, rng)
-        if isinstance(outcome, Verdict):
-            return outcome
-        if isinstance(outcome, Wait):
-            raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
-        wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
-        state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
 
 
 def _place(plan: Plan, measurement: int) -> int:

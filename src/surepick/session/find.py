@@ -1,0 +1,85 @@
+"""A search from beginning to end: one question at a time, in batches, or whole stages at once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick.identify import Policy, Problem, RageGlm, Verdict, Wait
+from surepick.session.session import Question, Session
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@runtime_checkable
+class PlanJudge(Protocol):
+    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
+
+    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
+        """How many of the answers to each vector are 1."""
+
+
+Answer = int | Literal["tie"] | None
+"""1 or 0, "tie", or None for no answer."""
+
+Judge = Callable[[Question], Answer]
+BatchJudge = Callable[[list[Question]], Sequence[Answer]]
+
+
+def find_best(
+    problem: Problem,
+    judge: Judge | BatchJudge | PlanJudge,
+    *,
+    delta: float = 0.05,
+    epsilon: float = 0.0,
+    budget: int | None = None,
+    policy: Policy[Any] | None = None,
+    seed: int = 0,
+    at_once: int | None = None,
+) -> Verdict:
+    """Ask the judge until the best item is known with probability 1 − delta.
+
+    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
+    so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
+    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
+
+    >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
+    >>> liking = {"red": 2, "green": 0, "blue": 1}
+    >>> judge = lambda question: int(liking[question.first] > liking[question.second])
+    >>> find_best(Problem.from_pairs(items), judge, budget=100).best
+    'red'
+    """
+    chosen = policy or (
+        RageGlm(delta=delta, epsilon=epsilon)
+        if budget is None
+        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
+    )
+    if isinstance(judge, PlanJudge):
+        return run(problem, chosen, judge, seed=seed)
+    session = Session(problem, chosen, seed=seed)
+    while questions := session.ask(at_once or 1):
+        answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
+        for question, answer in zip(questions, answers, strict=True):
+            if answer is None:
+                session.skip(question.id)
+            elif isinstance(answer, str) and answer == "tie":
+                session.tie(question.id)
+            else:
+                session.tell(question.id, answer)
+    return session.verdict()
+
+
+def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0) -> Verdict:
+    """Whole stages at once: the cost depends on the stages, not on the number of questions."""
+    rng = np.random.default_rng([seed, 1])
+    state = policy.start(problem)
+    while True:
+        state, outcome = policy.plan(state, rng)
+        if isinstance(outcome, Verdict):
+            return outcome
+        if isinstance(outcome, Wait):
+            raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
+        wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
+        state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
