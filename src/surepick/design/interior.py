@@ -14,7 +14,9 @@ entry. A step costs O(m²(k + m + d)) for m measurement vectors and k directions
 steps suffice. The predictor and corrector follow Mehrotra (SIAM J. Optim. 2, 1992).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -45,32 +47,7 @@ def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: flo
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
     is returned also where the gap is not reached.
     """
-    size = len(x) + len(y)
-    state = _Minimax.start(x, y, mass, dual)
-    best, iterations = state, 0
-    while best.gap > gap and iterations < most:
-        iterations += 1
-        newton = _factor(state.hessian())
-        if newton is None:
-            break
-        centre = (state.v @ state.s + state.w @ state.u) / size
-        # Predictor: aim at the optimum, and see how far one gets.
-        aimed = state.direction(newton, 0.0, 0.0, 0.0)
-        primal = min(1.0, _room(state.s, aimed.s), _room(state.u, aimed.u))
-        below = min(1.0, _room(state.w, aimed.w), _room(state.v, aimed.v))
-        ahead = (state.v + below * aimed.v) @ (state.s + primal * aimed.s)
-        ahead += (state.w + below * aimed.w) @ (state.u + primal * aimed.u)
-        target = centre * min(max((ahead / size / centre) ** 3, 1e-3), 1.0)
-        # Corrector: the products the linearisation left out, and as much centring as the predictor found necessary.
-        step = state.direction(newton, target, aimed.w * aimed.u, aimed.v * aimed.s)
-        moved = state.move(step)
-        if moved is None:
-            moved = state.move(state.direction(newton, centre, 0.0, 0.0))
-        if moved is None:
-            break
-        state = moved
-        if state.gap < best.gap:
-            best = state
+    best, iterations = follow(_Minimax.start(x, y, mass, dual), gap=gap, most=most)
     return Central(best.s, best.w, iterations, best.gap)
 
 
@@ -82,7 +59,99 @@ class _Step:
     w: Floats
 
 
-class _Minimax:
+class Iterate(ABC):
+    """A point of the method for any problem: minimise Σ s subject to s ≥ 0 and concave slacks u(s) ≥ 0.
+
+    At the optimum 1 = gᵀw + v, w·u = 0 and v·s = 0, where g = ∂u/∂s.
+    """
+
+    s: Floats
+    v: Floats
+    """Multipliers of s ≥ 0."""
+    w: Floats
+    """Multipliers of u ≥ 0."""
+    u: Floats
+    g: Floats
+    """Slopes of the slacks, one row a slack."""
+
+    @property
+    @abstractmethod
+    def gap(self) -> float:
+        """Relative distance of the value from a bound."""
+
+    @abstractmethod
+    def curvature(self) -> Floats:
+        """Hessian of −Σ w·u(s), positive semidefinite; the array may be overwritten."""
+
+    @abstractmethod
+    def at(self, s: Floats, v: Floats, w: Floats) -> Self | None:
+        """The iterate at another point, None where it cannot be computed."""
+
+    def hessian(self) -> Floats:
+        """The matrix of Newton's system in s, the other unknowns eliminated."""
+        matrix = self.curvature()
+        slopes = self.g * np.sqrt(self.w / self.u)[:, None]
+        matrix += slopes.T @ slopes
+        matrix[np.diag_indices(len(matrix))] += self.v / self.s
+        return matrix
+
+    def direction(
+        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
+    ) -> _Step:
+        """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
+        right_w, right_v = centre - products_w, centre - products_v
+        s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
+        u = self.g @ s
+        w = (right_w - self.w * u) / self.u - self.w
+        v = (right_v - self.v * s) / self.s - self.v
+        return _Step(s, u, v, w)
+
+    def move(self, step: _Step) -> Self | None:
+        """Go along the step as far as everything stays positive; the slacks are not linear, so they are recomputed."""
+        primal = min(1.0, TO_THE_BOUNDARY * _room(self.s, step.s))
+        below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
+        while primal > 1e-3:
+            moved = self.at(self.s + primal * step.s, self.v + below * step.v, self.w + below * step.w)
+            if moved is not None and np.all(moved.u > (1.0 - TO_THE_BOUNDARY) / 2 * self.u):
+                return moved
+            primal *= 0.7
+        return None
+
+
+Point = TypeVar("Point", bound=Iterate)
+
+
+def follow(state: Point, *, gap: float, most: int) -> tuple[Point, int]:
+    """Follow the central path from a point until the gap is reached; the best point seen, and the steps taken."""
+    size = len(state.s) + len(state.u)
+    best, iterations = state, 0
+    while best.gap > gap and iterations < most:
+        iterations += 1
+        newton = _factor(state.hessian())
+        if newton is None:
+            break
+        centre = float(state.v @ state.s + state.w @ state.u) / size
+        # Predictor: aim at the optimum, and see how far one gets.
+        aimed = state.direction(newton, 0.0, 0.0, 0.0)
+        primal = min(1.0, _room(state.s, aimed.s), _room(state.u, aimed.u))
+        below = min(1.0, _room(state.w, aimed.w), _room(state.v, aimed.v))
+        ahead = float((state.v + below * aimed.v) @ (state.s + primal * aimed.s))
+        ahead += float((state.w + below * aimed.w) @ (state.u + primal * aimed.u))
+        target = centre * min(max((ahead / size / centre) ** 3, 1e-3), 1.0)
+        # Corrector: the products the linearisation left out, and as much centring as the predictor found necessary.
+        step = state.direction(newton, target, aimed.w * aimed.u, aimed.v * aimed.s)
+        moved = state.move(step)
+        if moved is None:
+            moved = state.move(state.direction(newton, centre, 0.0, 0.0))
+        if moved is None:
+            break
+        state = moved
+        if state.gap < best.gap:
+            best = state
+    return best, iterations
+
+
+class _Minimax(Iterate):
     """An iterate: s, v of the measurement vectors, w and slack u = 1 − f of the directions."""
 
     def __init__(self, x: Floats, y: Floats, s: Floats, v: Floats, w: Floats, xw: Floats, yw: Floats) -> None:
@@ -121,42 +190,17 @@ class _Minimax:
         bound = weighted**2 / (float(self.reached.max()) * float(self.w.sum()))
         return float(self.s.sum()) * float(self.f.max()) / bound - 1.0
 
-    def hessian(self) -> Floats:
-        """The matrix of Newton's system in s, the other unknowns eliminated."""
+    def curvature(self) -> Floats:
+        """2(XH⁻¹Xᵀ)∘(XH⁻¹SH⁻¹Xᵀ)."""
         weighted = (self.yw * self.w[:, None]).T @ self.yw
-        matrix = self.xw @ (2.0 * weighted) @ self.xw.T
+        matrix = np.asarray(self.xw @ (2.0 * weighted) @ self.xw.T)
         matrix *= self.xw @ self.xw.T
-        slopes = self.g * np.sqrt(self.w / self.u)[:, None]
-        matrix += slopes.T @ slopes
-        matrix[np.diag_indices(len(matrix))] += self.v / self.s
         return matrix
 
-    def direction(
-        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
-    ) -> _Step:
-        """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
-        right_w, right_v = centre - products_w, centre - products_v
-        s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
-        u = self.g @ s
-        w = (right_w - self.w * u) / self.u - self.w
-        v = (right_v - self.v * s) / self.s - self.v
-        return _Step(s, u, v, w)
-
-    def move(self, step: _Step) -> "_Minimax | None":
-        """Go along the step as far as everything stays positive; the slacks are not linear, so they are recomputed."""
-        primal = min(1.0, TO_THE_BOUNDARY * _room(self.s, step.s))
-        below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
-        while primal > 1e-3:
-            s = self.s + primal * step.s
-            white = _whitener(self.x, s)
-            if white is not None:
-                yw = self.y @ white
-                f = np.einsum("ij,ij->i", yw, yw)
-                if np.all(1.0 - f > (1.0 - TO_THE_BOUNDARY) / 2 * self.u):
-                    w, v = self.w + below * step.w, self.v + below * step.v
-                    return _Minimax(self.x, self.y, s, v, w, self.x @ white, yw)
-            primal *= 0.7
-        return None
+    def at(self, s: Floats, v: Floats, w: Floats) -> "_Minimax | None":
+        """Whiten anew."""
+        white = _whitener(self.x, s)
+        return None if white is None else _Minimax(self.x, self.y, s, v, w, self.x @ white, self.y @ white)
 
 
 def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) -> Central:
