@@ -24,6 +24,10 @@ ENTRIES_PER_BLOCK = 1_000_000
 """Rivals are taken in blocks such that their logits on all rows hold about this many numbers."""
 
 
+LOSS_RAISED = 1.1
+"""Covers what rounding takes off a decrement."""
+
+
 @dataclass(frozen=True)
 class Alternatives:
     """What was found, one entry a rival."""
@@ -125,14 +129,16 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
     1)/ν², because the third derivative is at most max |xᵀstep| times the second. Its minimum over t, for εν < 1, is
     cost − (εν + (1 − εν)·log(1 − εν))/ν².
     """
-    inverses = Inverses(measured.hessians(shift)).matrices().reshape(len(shift), -1)
-    reach = np.sqrt(np.maximum((inverses @ measured.outer.T).max(axis=1), 1e-300))
+    inverses = Inverses(measured.hessians(shift))
+    norms = inverses.matrices().reshape(len(shift), -1) @ measured.outer.T
+    reach = np.sqrt(np.maximum(norms.max(axis=1), 1e-300))
     product = np.minimum(decrement * reach, 1.0)
     lost = product + (1.0 - product) * np.log1p(-np.minimum(product, 1.0 - 1e-16))
     # A product near one proves nothing; a small one cancels in the closed form, where it is ε²/2·(1 + εν/3 + …).
     small = product < 1e-3
     lost = np.where(small, product**2 / 2 * (1.0 + product), lost) / reach**2
-    return np.asarray(np.where(product < 1.0, np.maximum(cost - lost, 0.0), 0.0))
+    proved = (product < 1.0) & inverses.trusted
+    return np.asarray(np.where(proved, np.maximum(cost - LOSS_RAISED * lost, 0.0), 0.0))
 
 
 def _quadratic(measured: Measured, normals: Floats, gaps: Floats) -> Floats:
@@ -160,6 +166,8 @@ class Inverses:
         # A touch on the diagonal, so that rounding cannot make them singular.
         np.einsum("kii->ki", scaled)[...] = 1.0 + 1e-13
         self.inside = np.linalg.inv(scaled)
+        self.trusted: NDArray[np.bool_] = np.einsum("kii->k", self.inside) < 1e11
+        """Whether rounding and that touch change the inverse by little."""
 
     def times(self, right: Floats) -> Floats:
         """H⁻¹·right, one row a matrix."""

@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design import Design, DesignStatus, gap_optimal
+from surepick.design import DesignStatus
 from surepick.design.directions import Rows
 from surepick.design.frame import NEWCOMER, Active, add_spanning
 from surepick.design.interior import Iterate, follow
 from surepick.design.search import batch_size
-from surepick.errors import InvalidInput, NotIdentifiable
+from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.limits.alternatives import Alternatives, Inverses, Measured, nearest_alternatives
+from surepick.limits.complexity import rho_opt
 from surepick.limits.divergence import kl_divergence
 from surepick.limits.instance import Instance
 from surepick.linalg import ROWS_PER_BLOCK
@@ -35,10 +36,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LARGEST_DELTA = 1 / 2.4
-ROUNDING = 1.0 + 1e-9
-"""The dual value is raised by this factor, which covers floating point."""
+ROUNDING = 1e-9
+"""The dual value is raised by this fraction, and by what rounding can do to the constraint (z* − z)ᵀθ ≤ 0."""
 
 ROUNDS = 60
+
+SLACK_KEPT, MOST_RAISED = 0.1, 3.0
+"""A step may shrink a slack to this fraction; masses are raised by up to this factor to ensure it."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,12 @@ class LowerBound:
     @property
     def gap(self) -> float:
         """How far `dual` may be above V*, relatively."""
-        return self.dual / self.value - 1.0
+        return _excess(self.dual, self.value)
 
     @property
     def questions_at_most(self) -> float:
         """What the best alternatives could prove at most: log(1/(2.4·delta))/value."""
-        return nats(self.delta) / self.value
+        return nats(self.delta) / self.value if self.value > 0 else math.inf
 
     def at(self, delta: float) -> float:
         """The bound for another delta; V* does not depend on it."""
@@ -191,9 +195,13 @@ class _Transport(Iterate):
         return np.asarray(stacked @ stacked.T)
 
     def at(self, s: Floats, v: Floats, w: Floats) -> "_Transport | None":
-        """Solve the rivals anew from where they are."""
+        """Solve the rivals anew from where they are; masses a little too small are raised, which costs nothing more."""
         measured = self.measured.with_mass(s)
         found = nearest_alternatives(measured, self.normals, self.gaps, self.found.shift, tolerance=self.tolerance)
+        raised = float(np.max((1.0 + SLACK_KEPT * self.u) / found.cost))
+        if 1.0 < raised < MOST_RAISED:
+            measured = self.measured.with_mass(s * raised)
+            found = Alternatives(found.shift, found.cost * raised, found.floor * raised)
         return _Transport(measured, self.normals, self.gaps, found, v, w, self.tolerance)
 
 
@@ -226,6 +234,8 @@ class _Search:
         self.gaps = instance.gaps[self.rivals]
         self.normals = (instance.items[instance.best] - instance.items[self.rivals]) @ transform
         self.batch = batch_size(instance.frame.rank)
+        differences = np.abs(instance.items[instance.best] - instance.items[self.rivals]) @ np.abs(instance.theta)
+        self.rounding = 1e-14 * float(np.max(differences / self.gaps))
         self.spanning, self.x, self.mass, self.y = self._begin()
         self.w: Floats | None = None
         self.shift: Floats | None = None
@@ -248,12 +258,12 @@ class _Search:
             look = self._look(state, 1e-3 * min(inner, gap))
             primal = look if primal is None or look.value > primal.value else primal
             dual = look if dual is None or look.dual < dual.dual else dual
-            reached = dual.dual / primal.value - 1.0
+            reached = _excess(dual.dual, primal.value)
             out_of_time = rounds >= ROUNDS or time.perf_counter() - began >= seconds
             if reached <= gap or out_of_time or inner < 1e-12:
                 status = DesignStatus.CONVERGED if reached <= gap else DesignStatus.NOT_CONVERGED
                 return self._result(delta, primal, dual, status, rounds, iterations, began)
-            inner = max(min(inner, 0.3 * (look.dual / look.value - 1.0)), 0.3 * gap)
+            inner = max(min(inner, 0.3 * _excess(look.dual, look.value)), 0.3 * gap)
             if not self._revise(look):
                 inner *= 0.1  # Nothing to add: only the accuracy of the restricted problem is missing.
 
@@ -265,7 +275,7 @@ class _Search:
         first = spanning.members[:, 0]
         try:
             design = rho_opt(instance, gap=0.1)
-        except NotIdentifiable:  # not to working precision, where some answers are all but certain
+        except InvalidInput:  # not measurable to working precision, where some answers are all but certain
             return first, first, np.full(rank, 1.0 / rank), np.argsort(self.gaps, kind="stable")[: self.batch]
         others = np.setdiff1d(first, design.support)
         mass = np.concatenate([design.weights, np.full(len(others), 1e-3 / rank)])
@@ -283,22 +293,34 @@ class _Search:
             part = slice(start, start + ROWS_PER_BLOCK)
             logits = self.instance.logits[part, None]
             reached[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
-        with threads_for(20.0 * len(self.rivals) * len(self.x) * self.rows.shape[1] ** 2):
-            everybody = nearest_alternatives(
-                state.measured.with_mass(weights), self.normals, self.gaps, self.shift, tolerance=tolerance
-            )
-        self.shift = everybody.shift
+        cost, floor = self._everybody(state.measured.with_mass(weights), tolerance)
         return _Look(
-            value=float(everybody.floor.min()),
-            dual=float(reached.max()) * ROUNDING,
+            value=float(floor.min()),
+            dual=float(reached.max()) * (1.0 + ROUNDING + self.rounding),
             x=self.x,
             weights=weights,
             y=self.y,
             dual_weights=dual_weights,
             shift=shift,
             reached=reached,
-            cost=everybody.cost,
+            cost=cost,
         )
+
+    def _everybody(self, measured: Measured, tolerance: float) -> tuple[Floats, Floats]:
+        """Cost of every rival from both sides, precise for those that may be the hardest."""
+        with threads_for(20.0 * len(self.rivals) * len(self.x) * self.rows.shape[1] ** 2):
+            found = nearest_alternatives(measured, self.normals, self.gaps, self.shift, tolerance=tolerance)
+        shift, cost, floor = found.shift, found.cost, found.floor
+        wanted = (1.0 - tolerance) * float(cost.min())
+        while tolerance > 1e-22 and (floor < wanted).any():
+            again = np.flatnonzero(floor < wanted)
+            tolerance *= 1e-6
+            found = nearest_alternatives(
+                measured, self.normals[again], self.gaps[again], shift[again], tolerance=tolerance
+            )
+            shift[again], cost[again], floor[again] = found.shift, found.cost, np.maximum(floor[again], found.floor)
+        self.shift = shift
+        return cost, floor
 
     def _revise(self, look: _Look) -> int:
         """Drop what carries next to nothing and add what was found; return how many were added."""
@@ -309,7 +331,7 @@ class _Search:
         keep = (look.dual_weights > 1e-4 * look.dual_weights.max()) | (look.cost[self.y] < 1.1 * look.value)
         self.y, self.w = self.y[keep], self.w[keep]
         new_x = _first_others(-look.reached, self.x, self.batch)
-        new_x = new_x[look.reached[new_x] > 0.95 * look.dual]
+        new_x = new_x[look.reached[new_x] > 0.95 * float(look.reached[self.x].max())]
         new_y = _first_others(look.cost, self.y, self.batch)
         new_y = new_y[look.cost[new_y] < 1.05 * float(look.cost[self.y].min())]
         self.x, self.y = np.append(self.x, new_x), np.append(self.y, new_y)
@@ -341,6 +363,10 @@ class _Search:
         )
 
 
+def _excess(dual: float, value: float) -> float:
+    return dual / value - 1.0 if value > 0 else math.inf
+
+
 def _precision(gap: float) -> float:
     """The dual value depends on the alternatives to first order, the cost to second: hence the square."""
     return max((0.01 * gap) ** 2, 1e-22)
@@ -350,12 +376,3 @@ def _first_others(keys: Floats, known: Integers, most: int) -> Integers:
     """Indices of the smallest keys that are not known yet."""
     order = np.argsort(keys, kind="stable")[: most + len(known)]
     return order[~np.isin(order, known)][:most]
-
-
-def rho_opt(instance: Instance, *, gap: float = 0.01) -> Design:
-    """The quadratic form of the bound: weights that minimise ρ = max over z ≠ z* of ‖z* − z‖²_{H(λ,θ*)⁻¹}/gap_z².
-
-    As the gaps tend to zero V* tends to 1/(2ρ), so about 2ρ·log(1/(2.4·δ)) questions are needed; for larger gaps ρ is
-    an approximation from neither side. The design's own certificate bounds ρ from below.
-    """
-    return gap_optimal(instance.informative, instance.items, best=instance.best, gaps=instance.gaps, gap=gap)
