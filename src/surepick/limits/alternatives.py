@@ -75,15 +75,13 @@ class Measured:
 
 
 def nearest_alternatives(
-    measured: Measured, normals: Floats, gaps: Floats, start: Floats | None, *, tolerance: float
+    measured: Measured, normals: Floats, gaps: Floats, start: Floats, *, tolerance: float
 ) -> Alternatives:
     """Solve all rivals to a relative error of about `tolerance` in the cost, and of its root in θ.
 
-    `normals` are v = z* − z and `gaps` vᵀθ* > 0, one a rival; `start` are shifts to begin from, by default those of the
-    quadratic approximation. A Newton step costs O(k m d²) for k rivals and m rows; five to ten steps are usual.
+    `normals` are v = z* − z and `gaps` vᵀθ* > 0, one a rival; `start` are shifts to begin from. A Newton step costs
+    O(k m d²) for k rivals and m rows; five to ten steps are usual.
     """
-    if start is None:
-        start = _quadratic(measured, normals, gaps)
     shift, cost, floor = start.copy(), np.empty(len(normals)), np.empty(len(normals))
     size = max(1, ENTRIES_PER_BLOCK // len(measured.x))
     for first in range(0, len(normals), size):
@@ -141,13 +139,24 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
     return np.asarray(np.where(proved, np.maximum(cost - LOSS_RAISED * lost, 0.0), 0.0))
 
 
-def _quadratic(measured: Measured, normals: Floats, gaps: Floats) -> Floats:
+def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) -> Floats:
     """Minimisers of the quadratic approximation at θ*, or the points nearest to θ* where those cost less."""
     across = Inverses(measured.hessians(np.zeros((1, measured.x.shape[1])))).times(normals)
     guesses = (-gaps[:, None] / np.einsum("ij,ij->i", normals, across)[:, None]) * across
     nearest = -gaps[:, None] * normals / np.einsum("ij,ij->i", normals, normals)[:, None]
     better = measured.divergences(nearest) @ measured.mass < measured.divergences(guesses) @ measured.mass
     return np.asarray(np.where(better[:, None], nearest, guesses))
+
+
+def fixed_point(measured: Measured, normals: Floats, gaps: Floats, shift: Floats) -> Floats:
+    """Right side of θ_z − θ* = −gap·G⁻¹v/‖v‖²_{G⁻¹}, G = Σ λ·α(xᵀθ*, xᵀθ_z)·xxᵀ, which holds at the minimiser only.
+
+    (Jun et al. 2021, the equation for θ_z.) A check of the shifts found, not a way to find them.
+    """
+    weights = measured.mass * alpha(measured.logits, measured.logits + shift @ measured.x.T)
+    means = (weights @ measured.outer).reshape(len(shift), measured.x.shape[1], -1)
+    across = Inverses(means).times(normals)
+    return np.asarray(-(gaps / np.einsum("ij,ij->i", normals, across))[:, None] * across)
 
 
 def _feasible(shift: Floats, normals: Floats, gaps: Floats) -> Floats:

@@ -97,9 +97,9 @@ def gaussian_burn_in(
     """How many x_s ~ N(0, I/d), one answer each, until each theorem's condition holds at ‖θ*‖ = norm.
 
     No asymptotics: ξ of the drawn vectors is computed, and the least t found by bisection over their beginnings to half
-    a per cent, O(t·d²) a step; beyond `most` vectors information is continued in proportion to their number. Li's theorem
-    is given the benefit of κ = s(norm + 1), as if no vector were longer than one. Jun et al. 2021 show that the number
-    is polynomial in the norm for d ≥ norm², while Li's is exponential.
+    a per cent, O(t·d²) a step; beyond `most` vectors information is continued in proportion to their number. Li's
+    theorem is given the benefit of κ = s(norm + 1), as if no vector were longer than one. Jun et al. 2021 show that the
+    number is polynomial in the norm for d ≥ norm², while Li's is exponential.
     """
     d, norm = _positive("dimension", dimension), validate.positive("norm", norm)
     vectors = np.random.default_rng(seed).normal(size=(most, d)) / math.sqrt(d)

@@ -1,5 +1,6 @@
 """A problem with its truth: what can be measured, among which items the best is sought, and under which θ*."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,7 +38,10 @@ class Instance:
     frame: Frame
     """Coordinates in which the mean of xxᵀ is the identity."""
 
-    def __init__(self, measurements: ArrayLike, items: ArrayLike, theta: ArrayLike) -> None:
+    def __init__(
+        self, measurements: ArrayLike, items: ArrayLike, theta: ArrayLike, *, names: Sequence[str] | None = None
+    ) -> None:
+        """`names` are what messages call the items; their numbers by default."""
         vectors = validate.matrix("items", items)
         rows = validate.matrix("measurements", measurements, columns=vectors.shape[1])
         truth = validate.vector("theta", theta, length=vectors.shape[1])
@@ -45,7 +49,7 @@ class Instance:
             raise InvalidInput("items holds 1 item, which is the best already; pass at least two.")
         best = int(np.argmax(vectors @ truth))
         gaps = (vectors[best] - vectors) @ truth
-        _refuse_ties(vectors, truth, best, gaps)
+        _refuse_ties(vectors, truth, best, gaps, names)
         frame = frame_of(Rows(rows, name="measurements"))
         refuse_unmeasurable(Union([Rows(vectors, reference=vectors[best], name="items")]), frame.span)
         for name, value in (
@@ -89,12 +93,13 @@ class Instance:
         return Rows(self.measurements, factors=np.sqrt(self.variances), name="measurements")
 
 
-def _refuse_ties(items: Floats, theta: Floats, best: int, gaps: Floats) -> None:
+def _refuse_ties(items: Floats, theta: Floats, best: int, gaps: Floats, names: Sequence[str] | None) -> None:
     """Gaps must exceed the rounding of the scores they are differences of."""
     noise = 1e-14 * (np.abs(items) + np.abs(items[best])) @ np.abs(theta)
     tied = np.flatnonzero((gaps <= noise) & (np.arange(len(items)) != best))
     if tied.size:
+        first, second = (str(place) if names is None else names[place] for place in (best, tied[0]))
         raise InvalidInput(
-            f"Items {best} and {tied[0]} tie for the best under theta with a score of {items[best] @ theta:.6g}, so no "
+            f"Items {first} and {second} tie for the best under theta with a score of {items[best] @ theta:.6g}, so no "
             "number of questions tells which is best; leave one of them out, or pass another theta."
         )

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from surepick import validate
 from surepick.design import DesignStatus
@@ -25,7 +25,13 @@ from surepick.design.interior import Iterate, follow
 from surepick.design.search import batch_size
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.limits.alternatives import Alternatives, Inverses, Measured, nearest_alternatives
+from surepick.limits.alternatives import (
+    Alternatives,
+    Inverses,
+    Measured,
+    nearest_alternatives,
+    quadratic_alternatives,
+)
 from surepick.limits.complexity import rho_opt
 from surepick.limits.divergence import kl_divergence
 from surepick.limits.instance import Instance
@@ -39,7 +45,11 @@ LARGEST_DELTA = 1 / 2.4
 ROUNDING = 1e-9
 """The dual value is raised by this fraction, and by what rounding can do to the constraint (z* − z)ᵀθ ≤ 0."""
 
-ROUNDS = 60
+ROUNDS, PATIENCE = 60, 8
+"""Rounds altogether, and without progress, after which what was found is returned as it is."""
+
+NEAR = 4.0
+"""Rivals up to this many times as costly as the hardest are looked at in every round."""
 
 SLACK_KEPT, MOST_RAISED = 0.1, 3.0
 """A step may shrink a slack to this fraction; masses are raised by up to this factor to ensure it."""
@@ -91,11 +101,10 @@ class LowerBound:
         """The bound for another delta; V* does not depend on it."""
         return nats(delta) / self.dual
 
-    def dual_of(self, measurements: ArrayLike, theta: ArrayLike) -> float:
+    def dual_of(self, instance: Instance) -> float:
         """Compute the dual value again from the data; O(n k d) for n measurement vectors and k alternatives."""
-        rows = validate.matrix("measurements", measurements, columns=self.alternatives.shape[1])
-        logits = rows @ validate.vector("theta", theta, length=rows.shape[1])
-        return float((kl_divergence(logits[:, None], rows @ self.alternatives.T) @ self.dual_weights).max())
+        logits = instance.logits[:, None]
+        return float((kl_divergence(logits, instance.measurements @ self.alternatives.T) @ self.dual_weights).max())
 
 
 def nats(delta: float) -> float:
@@ -109,13 +118,7 @@ def nats(delta: float) -> float:
 
 
 def lower_bound(
-    measurements: ArrayLike,
-    items: ArrayLike,
-    theta: ArrayLike,
-    *,
-    delta: float = 0.05,
-    gap: float = 0.01,
-    max_seconds: float | None = None,
+    instance: Instance, *, delta: float = 0.05, gap: float = 0.01, max_seconds: float | None = None
 ) -> LowerBound:
     """The least expected number of questions on this instance, certified to a relative `gap`.
 
@@ -123,7 +126,7 @@ def lower_bound(
     costs O(k m d²) a Newton step for m active vectors and k rivals, and O(n k d) to look at all n vectors; memory is
     O(n + k·d² + m·d²) beyond the data.
 
-    >>> bound = lower_bound([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5], gap=1e-6)
+    >>> bound = lower_bound(Instance([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5]), gap=1e-6)
     >>> round(bound.questions, 1), bound.gap < 1e-6
     (164.5, True)
     """
@@ -131,7 +134,6 @@ def lower_bound(
     nats(delta)
     gap = validate.positive("gap", gap)
     seconds = math.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
-    instance = Instance(measurements, items, theta)
     with threads_for(0.0):
         return _Search(instance).run(delta, gap, began, seconds)
 
@@ -157,7 +159,7 @@ class _Transport(Iterate):
 
     @classmethod
     def start(
-        cls, measured: Measured, normals: Floats, gaps: Floats, shift: Floats | None, w: Floats | None, tolerance: float
+        cls, measured: Measured, normals: Floats, gaps: Floats, shift: Floats, w: Floats | None, tolerance: float
     ) -> "_Transport":
         """Scale into the interior of both problems, and lift products that lag far behind the others."""
         found = nearest_alternatives(measured, normals, gaps, shift, tolerance=tolerance)
@@ -238,12 +240,17 @@ class _Search:
         self.rounding = 1e-14 * float(np.max(differences / self.gaps))
         self.spanning, self.x, self.mass, self.y = self._begin()
         self.w: Floats | None = None
-        self.shift: Floats | None = None
+        first = Measured.of(self.rows[self.x], instance.logits[self.x], self.mass)
+        self.shift = quadratic_alternatives(first, self.normals, self.gaps)
         """Of all rivals, where the last look left them."""
+        cost = first.divergences(self.shift) @ first.mass
+        self.near = np.union1d(self.y, np.argsort(cost, kind="stable")[: 4 * self.batch])
+        """Rivals that are looked at in every round; the others only before a bound is returned."""
 
     def run(self, delta: float, gap: float, began: float, seconds: float) -> LowerBound:
         """Rounds until the gap is proved or a limit is reached; the best bound of either side counts."""
         inner, rounds, iterations = 0.1, 0, 0
+        least, stale = math.inf, 0
         primal: _Look | None = None
         dual: _Look | None = None
         while True:
@@ -255,12 +262,17 @@ class _Search:
             state, steps = follow(start, gap=inner, most=60)
             rounds, iterations = rounds + 1, iterations + steps
             self.mass, self.w = state.s, state.w
-            look = self._look(state, 1e-3 * min(inner, gap))
-            primal = look if primal is None or look.value > primal.value else primal
+            look = self._look(state, self.near, 1e-3 * min(inner, gap))
             dual = look if dual is None or look.dual < dual.dual else dual
-            reached = _excess(dual.dual, primal.value)
-            out_of_time = rounds >= ROUNDS or time.perf_counter() - began >= seconds
-            if reached <= gap or out_of_time or inner < 1e-12:
+            seen = _excess(dual.dual, look.value)
+            least, stale = (seen, 0) if seen < 0.9 * least else (least, stale + 1)
+            last = stale == PATIENCE or rounds == ROUNDS or inner < 1e-12 or time.perf_counter() - began >= seconds
+            if last or seen <= gap:  # worth asking every rival
+                look = self._look(state, np.arange(len(self.rivals)), 1e-3 * gap)
+                primal = look if primal is None or look.value > primal.value else primal
+                self.near = np.flatnonzero(look.cost < NEAR * look.cost.min())
+            reached = math.inf if primal is None else _excess(dual.dual, primal.value)
+            if primal is not None and (last or reached <= gap):
                 status = DesignStatus.CONVERGED if reached <= gap else DesignStatus.NOT_CONVERGED
                 return self._result(delta, primal, dual, status, rounds, iterations, began)
             inner = max(min(inner, 0.3 * _excess(look.dual, look.value)), 0.3 * gap)
@@ -284,8 +296,8 @@ class _Search:
         hardest = np.unique(design.certificate.members[matter, 1])
         return first, np.concatenate([design.support, others]), mass, np.searchsorted(self.rivals, hardest)
 
-    def _look(self, state: _Transport, tolerance: float) -> _Look:
-        """Both certificates, over everything."""
+    def _look(self, state: _Transport, rivals: Integers, tolerance: float) -> _Look:
+        """The dual over all vectors, and the value over the given rivals."""
         weights, dual_weights = state.s / state.s.sum(), state.w / state.w.sum()
         shift = state.found.shift
         reached = np.empty(len(self.rows))
@@ -293,7 +305,7 @@ class _Search:
             part = slice(start, start + ROWS_PER_BLOCK)
             logits = self.instance.logits[part, None]
             reached[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
-        cost, floor = self._everybody(state.measured.with_mass(weights), tolerance)
+        cost, floor = self._costs(state.measured.with_mass(weights), rivals, tolerance)
         return _Look(
             value=float(floor.min()),
             dual=float(reached.max()) * (1.0 + ROUNDING + self.rounding),
@@ -306,20 +318,21 @@ class _Search:
             cost=cost,
         )
 
-    def _everybody(self, measured: Measured, tolerance: float) -> tuple[Floats, Floats]:
-        """Cost of every rival from both sides, precise for those that may be the hardest."""
-        with threads_for(20.0 * len(self.rivals) * len(self.x) * self.rows.shape[1] ** 2):
-            found = nearest_alternatives(measured, self.normals, self.gaps, self.shift, tolerance=tolerance)
-        shift, cost, floor = found.shift, found.cost, found.floor
-        wanted = (1.0 - tolerance) * float(cost.min())
-        while tolerance > 1e-22 and (floor < wanted).any():
-            again = np.flatnonzero(floor < wanted)
+    def _costs(self, measured: Measured, rivals: Integers, tolerance: float) -> tuple[Floats, Floats]:
+        """Cost of the given rivals from both sides, precise for those that may be the hardest; infinite for others."""
+        cost, floor = np.full(len(self.rivals), np.inf), np.full(len(self.rivals), np.inf)
+        again, wanted = rivals, 0.0
+        while again.size:
+            with threads_for(20.0 * len(again) * len(self.x) * self.rows.shape[1] ** 2):
+                found = nearest_alternatives(
+                    measured, self.normals[again], self.gaps[again], self.shift[again], tolerance=tolerance
+                )
+            self.shift[again] = found.shift
+            floor[again] = np.where(np.isfinite(cost[again]), np.maximum(floor[again], found.floor), found.floor)
+            cost[again] = found.cost
+            wanted = (1.0 - tolerance) * float(cost.min()) if wanted == 0.0 else wanted
+            again = rivals[floor[rivals] < wanted] if tolerance > 1e-22 else rivals[:0]
             tolerance *= 1e-6
-            found = nearest_alternatives(
-                measured, self.normals[again], self.gaps[again], shift[again], tolerance=tolerance
-            )
-            shift[again], cost[again], floor[again] = found.shift, found.cost, np.maximum(floor[again], found.floor)
-        self.shift = shift
         return cost, floor
 
     def _revise(self, look: _Look) -> int:
