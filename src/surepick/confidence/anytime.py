@@ -21,11 +21,12 @@ from surepick import validate
 from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.linalg import Span, factor, norms, span_of
+from surepick.linalg import Factor, Span, factor, norms, span_of
 from surepick.logistic import Tally, softplus
 from surepick.logistic.fit import CountProblem
 from surepick.logistic.model import Derivatives, derivatives
 from surepick.logistic.newton import Progress, minimise
+from surepick.logistic.separation import unbounded_towards
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -66,7 +67,7 @@ class Evidence:
 
     def log_evidence(self, theta: ArrayLike) -> float:
         """log E(θ); θ* exceeds log(1/delta) at any time with probability at most delta."""
-        point = validate.vector("theta", theta, length=self.span.dimension)
+        point = validate.vector("theta", theta, length=self.span.dimension, tiny=True)
         return self._derivatives(self.span.coordinates(point)).value
 
     def contains(self, theta: ArrayLike, *, delta: float = 0.05) -> bool:
@@ -89,12 +90,23 @@ class Evidence:
         """Where the evidence is least: the θ that the answers refute least."""
         return self._minimise(np.zeros(self.rows.shape[1]))
 
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether the evidence may be least only at infinity, as where the answers are separated."""
+        shape = self.least.factor
+        return shape is None or float(shape.inverse_norms(self.rows).max()) * self.least.decrement > 0.5
+
     def is_empty(self, *, delta: float) -> bool:
         """Whether every θ is refuted: no logistic model fits, or the event of probability delta happened."""
         return self._certified(self.least) >= math.log(1 / delta)
 
     def reach(self, *, delta: float) -> float:
-        """D with max |xᵀ(θ − least)| ≤ D over all asked vectors and all θ of the set: a self-concordant ellipsoid.
+        """D with max |xᵀ(θ − least)| ≤ D over all asked vectors and all θ of the set."""
+        shape, radius = self.ellipsoid(delta=delta)
+        return math.inf if shape is None else radius * float(shape.inverse_norms(self.rows).max())
+
+    def ellipsoid(self, *, delta: float) -> tuple[Factor | None, float]:
+        """Shape M and radius r such that ‖θ − least‖ ≤ r in M for all θ of the set; no shape where none is proved.
 
         For the weights p of the mixture at the least point, log E ≥ G = Σ p_j(offset_j + loss_j) + entropy(p), and
         G(θ+u) ≥ G(θ) − λδ + (e^{−kδ} + kδ − 1)/k², δ = ‖u‖ in the Hessian of G, k the largest inverse norm of a row.
@@ -103,12 +115,12 @@ class Evidence:
         at = derivatives(problem.rows, problem.pulls, problem.wins, self.least.point)
         shape = factor(at.hessian)
         if shape is None:
-            return math.inf
+            return None, math.inf
         k = float(shape.inverse_norms(self.rows).max())
         decrement = shape.inverse_norm(at.gradient)
         room = math.log(1 / delta) - self.least.at.value
         if k * decrement >= 1 or room <= 0:
-            return math.inf
+            return None, math.inf
         high = 1.0
         while math.exp(-high) + high - 1 - k * decrement * high < k * k * room:
             high *= 2
@@ -119,11 +131,14 @@ class Evidence:
                 low = middle
             else:
                 high = middle
-        return high
+        return shape, high / k
 
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
         threshold = math.log(1 / delta)
+        # The oldest restart covers all answers of the others.
+        if self.is_open and unbounded_towards(self.rows, self.pulls[0], self.wins[0], query):
+            return math.inf
         start = self.least.point
         centre = float(query @ start)
         width = self._first_width(query, threshold)
@@ -324,8 +339,10 @@ def _accumulate(span: Span, rows: Floats, batches: Iterable[_Batch]) -> Evidence
         score -= batch.wins @ softplus(-logits) + (batch.pulls - batch.wins) @ softplus(logits)
         np.add.at(pulls, batch.index, batch.pulls)
         np.add.at(wins, batch.index, batch.wins)
+    # Beyond 10¹² answers rounding of the scores reaches nats; what it may have added is taken off.
+    rounding = 16 * np.finfo(float).eps * float(np.max(np.abs(score)))
     offsets = [
-        float(logsumexp(score - before)) - math.log(len(RIDGES)) - math.log((j + 1) * (j + 2))
+        float(logsumexp(score - before)) - math.log(len(RIDGES)) - math.log((j + 1) * (j + 2)) - rounding
         for j, _, _, before in snapshots
     ]
     return Evidence(

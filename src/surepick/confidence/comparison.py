@@ -133,21 +133,17 @@ def interval_faury(
     if norm_bound is None:
         return unbounded("faury", Guarantee.CITED, FAURY, delta, len(points), NEEDS_NORM_BOUND)
     bound = validate.positive("norm_bound", norm_bound)
+    if len(tally) == 0:
+        raise InvalidInput("There are no answers; at least one is needed.")
     longest = float(norms(tally.vectors).max())
     if longest == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
     scaled = Tally(tally.vectors / longest, tally.pulls, tally.wins)
     radius_of_ball = bound * longest
     d, answered = tally.dimension, tally.total
-    nats = math.log(1 / delta)
-    eta = (d + nats) / (radius_of_ball + 0.5)
-    root = math.sqrt(eta)
-    gamma = (
-        root * (radius_of_ball + 0.5)
-        + 2 / root * nats
-        + 2 * d / root * math.log(2 * math.sqrt(1 + answered / (d * eta)))
-    )
-    theta, attained = _project(scaled, eta, radius_of_ball)
+    eta = faury_ridge(d, radius_of_ball, delta)
+    gamma = faury_gamma(d, radius_of_ball, answered, delta)
+    theta, attained = project(scaled, eta, radius_of_ball)
     radius = (1 + 2 * radius_of_ball) * (gamma + attained)
     ridge = eta * np.eye(d)
     at_estimate = factor(scaled.information(theta) + ridge)
@@ -168,7 +164,23 @@ def interval_faury(
     )
 
 
-def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
+def faury_ridge(dimension: int, norm_bound: float, delta: float) -> float:
+    """η = (d + log(1/delta))/(S + 1/2), the ridge that Jun et al. 2021 choose, for vectors of length at most one."""
+    return (dimension + math.log(1 / delta)) / (norm_bound + 0.5)
+
+
+def faury_gamma(dimension: int, norm_bound: float, answers: float, delta: float) -> float:
+    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge."""
+    eta = faury_ridge(dimension, norm_bound, delta)
+    root = math.sqrt(eta)
+    return (
+        root * (norm_bound + 0.5)
+        + 2 / root * math.log(1 / delta)
+        + 2 * dimension / root * math.log(2 * math.sqrt(1 + answers / (dimension * eta)))
+    )
+
+
+def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     """A point of the ball with small ‖g(θ) − g(ridge estimate)‖ in H(θ)⁻¹, and that value: all the proof needs.
 
     The problem is not convex; a local search goes on from the penalised fit on the ball. Any point of it is valid.
@@ -176,8 +188,11 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     free = fit(tally, ridge=eta)
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
+    def into_the_ball(theta: Floats) -> Floats:
+        return theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300))
+
     def value(theta: Floats) -> float:
-        inside = theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300))
+        inside = into_the_ball(theta)
         at = derivatives(tally.vectors, pulls, wins, inside)
         shape = factor(at.hessian + eta * np.eye(len(theta)))
         return math.inf if shape is None else shape.inverse_norm(at.gradient + eta * inside)
@@ -187,5 +202,4 @@ def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     start = fit(tally, ridge=eta, norm_bound=radius).theta
     found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)
-    inside = best * min(1.0, radius / float(np.linalg.norm(best)))
-    return inside, value(inside)
+    return into_the_ball(best), value(best)

@@ -36,6 +36,9 @@ Form = Literal["query", "ellipsoid"]
 ANYTIME_SHARE = 0.2
 """Share of delta that buys the first bound of xi where what the user knows of theta* does not suffice."""
 
+COMFORTABLE_SHIFT = 1.0
+"""Prior knowledge suffices if the theorem at its ξ keeps logits within this; near its limit widths explode."""
+
 
 def interval_corrected(
     answers: Answers,
@@ -77,8 +80,9 @@ def interval_corrected(
         setting = _Setting.of(tally, points, estimate, knowledge, form, delta)
         xi = setting.xi_known
         # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
-        if radii(xi, estimate.span.rank, setting.budget) is None:
-            setting = _Setting.of(tally, points, estimate, knowledge, form, delta * (1 - ANYTIME_SHARE))
+        by_knowledge = radii(xi, estimate.span.rank, setting.budget)
+        if by_knowledge is None or by_knowledge.shift > COMFORTABLE_SHIFT:
+            setting = _Setting.of(tally, points, estimate, Knowledge(), form, delta * (1 - ANYTIME_SHARE))
             evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
             xi = min(xi, _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE))
         outcome, xi_refined = setting.refine(xi)
@@ -219,7 +223,7 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
 def _xi_by_evidence(evidence: Evidence, setting: _Setting, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
     reach = evidence.reach(delta=delta)
-    if not math.isfinite(reach):
+    if reach > 200:  # e to that power is beyond any burn-in
         return math.inf
     rows = setting.estimate.span.coordinates(setting.tally.vectors)
     least = setting.estimate.span.coordinates(evidence.span.embed(evidence.least.point))

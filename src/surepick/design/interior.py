@@ -14,6 +14,7 @@ entry. A step costs O(m²(k + m + d)) for m measurement vectors and k directions
 steps suffice. The predictor and corrector follow Mehrotra (SIAM J. Optim. 2, 1992).
 """
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -41,13 +42,15 @@ class Central:
     """Relative gap between the value and the bound, both of the restricted problem."""
 
 
-def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, most: int = 60) -> Central:
+def minimax(
+    x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, deadline: float = np.inf, most: int = 60
+) -> Central:
     """Solve the restricted problem to a relative gap, from a positive start whose H is positive definite.
 
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
     is returned also where the gap is not reached.
     """
-    best, iterations = follow(_Minimax.start(x, y, mass, dual), gap=gap, most=most)
+    best, iterations = follow(_Minimax.start(x, y, mass, dual), gap=gap, deadline=deadline, most=most)
     return Central(best.s, best.w, iterations, best.gap)
 
 
@@ -60,17 +63,21 @@ class _Step:
 
 
 class Iterate(ABC):
-    """A point of the method for any problem: minimise Σ s subject to s ≥ 0 and concave slacks u(s) ≥ 0.
+    """A point of the method for any problem: minimise Σ s subject to s ≥ 0 and concave slacks f(s) ≥ 0.
 
-    At the optimum 1 = gᵀw + v, w·u = 0 and v·s = 0, where g = ∂u/∂s.
+    At the optimum u = f(s), 1 = gᵀw + v, w·u = 0 and v·s = 0, where g = ∂f/∂s. u = f(s) holds in the limit only. Tied
+    to it at every step, a curved f would allow tiny steps once some slacks are small; and as scale is free, an iterate
+    need not be feasible to be of use.
     """
 
     s: Floats
     v: Floats
     """Multipliers of s ≥ 0."""
     w: Floats
-    """Multipliers of u ≥ 0."""
+    """Multipliers of the slacks."""
     u: Floats
+    missed: Floats
+    """u − f(s)."""
     g: Floats
     """Slopes of the slacks, one row a slack."""
 
@@ -81,11 +88,11 @@ class Iterate(ABC):
 
     @abstractmethod
     def curvature(self) -> Floats:
-        """Hessian of −Σ w·u(s), positive semidefinite; the array may be overwritten."""
+        """Hessian of −Σ w·f(s), positive semidefinite; the array may be overwritten."""
 
     @abstractmethod
-    def at(self, s: Floats, v: Floats, w: Floats) -> Self | None:
-        """The iterate at another point, None where it cannot be computed."""
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> Self | None:
+        """The iterate at another point; None where it cannot be computed or is infeasible by a half or more."""
 
     def hessian(self) -> Floats:
         """The matrix of Newton's system in s, the other unknowns eliminated."""
@@ -100,19 +107,20 @@ class Iterate(ABC):
     ) -> _Step:
         """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
         right_w, right_v = centre - products_w, centre - products_v
-        s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
-        u = self.g @ s
+        s = newton.solve(((right_w + self.w * self.missed) / self.u) @ self.g + right_v / self.s - 1.0)
+        u = self.g @ s - self.missed
         w = (right_w - self.w * u) / self.u - self.w
         v = (right_v - self.v * s) / self.s - self.v
         return _Step(s, u, v, w)
 
     def move(self, step: _Step) -> Self | None:
-        """Go along the step as far as everything stays positive; the slacks are not linear, so they are recomputed."""
-        primal = min(1.0, TO_THE_BOUNDARY * _room(self.s, step.s))
+        """Go along the step as far as everything stays positive."""
+        primal = min(1.0, TO_THE_BOUNDARY * min(_room(self.s, step.s), _room(self.u, step.u)))
         below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
+        v, w = self.v + below * step.v, self.w + below * step.w
         while primal > 1e-3:
-            moved = self.at(self.s + primal * step.s, self.v + below * step.v, self.w + below * step.w)
-            if moved is not None and np.all(moved.u > (1.0 - TO_THE_BOUNDARY) / 2 * self.u):
+            moved = self.at(self.s + primal * step.s, self.u + primal * step.u, v, w)
+            if moved is not None:
                 return moved
             primal *= 0.7
         return None
@@ -121,11 +129,11 @@ class Iterate(ABC):
 Point = TypeVar("Point", bound=Iterate)
 
 
-def follow(state: Point, *, gap: float, most: int) -> tuple[Point, int]:
+def follow(state: Point, *, gap: float, deadline: float = np.inf, most: int = 60) -> tuple[Point, int]:
     """Follow the central path from a point until the gap is reached; the best point seen, and the steps taken."""
     size = len(state.s) + len(state.u)
     best, iterations = state, 0
-    while best.gap > gap and iterations < most:
+    while best.gap > gap and iterations < most and time.perf_counter() < deadline:
         iterations += 1
         newton = _factor(state.hessian())
         if newton is None:
@@ -152,14 +160,17 @@ def follow(state: Point, *, gap: float, most: int) -> tuple[Point, int]:
 
 
 class _Minimax(Iterate):
-    """An iterate: s, v of the measurement vectors, w and slack u = 1 − f of the directions."""
+    """An iterate: s, v of the measurement vectors, w and slack 1 − f of the directions."""
 
-    def __init__(self, x: Floats, y: Floats, s: Floats, v: Floats, w: Floats, xw: Floats, yw: Floats) -> None:
+    def __init__(
+        self, x: Floats, y: Floats, s: Floats, u: Floats | None, v: Floats, w: Floats, xw: Floats, yw: Floats
+    ) -> None:
         self.x, self.y, self.s, self.v, self.w = x, y, s, v, w
         # Whitened by H(s), so that inner products of rows are those of H⁻¹.
         self.xw, self.yw = xw, yw
         self.f = np.einsum("ij,ij->i", yw, yw)
-        self.u = 1.0 - self.f
+        self.u = 1.0 - self.f if u is None else u
+        self.missed = self.u + self.f - 1.0
         self.g = (yw @ xw.T) ** 2
         self.reached = w @ self.g
 
@@ -181,7 +192,7 @@ class _Minimax(Iterate):
         centre = (v @ s + w @ (1.0 - f)) / (len(x) + len(y))
         w = np.maximum(w, 0.1 * centre / (1.0 - f))
         v = np.maximum(v, 0.1 * centre / s)
-        return cls(x, y, s, v, w, xw, yw)
+        return cls(x, y, s, None, v, w, xw, yw)
 
     @property
     def gap(self) -> float:
@@ -197,13 +208,16 @@ class _Minimax(Iterate):
         matrix *= self.xw @ self.xw.T
         return matrix
 
-    def at(self, s: Floats, v: Floats, w: Floats) -> "_Minimax | None":
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Minimax | None":
         """Whiten anew."""
         white = _whitener(self.x, s)
-        return None if white is None else _Minimax(self.x, self.y, s, v, w, self.x @ white, self.y @ white)
+        if white is None:
+            return None
+        moved = _Minimax(self.x, self.y, s, u, v, w, self.x @ white, self.y @ white)
+        return moved if moved.f.max() <= 1.5 else None
 
 
-def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) -> Central:
+def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float = np.inf, most: int = 60) -> Central:
     """Maximise det H on the given vectors until max xᵀH(λ)⁻¹x ≤ d(1 + gap) among them."""
     dimension = x.shape[1]
     s = mass * (dimension / float(mass.sum()))
@@ -215,6 +229,8 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) 
     v = np.maximum(1.0 - k, 0.1)
     iterations = 0
     while float(s.sum()) * float(k.max()) > dimension * (1.0 + gap) and iterations < most:
+        if time.perf_counter() >= deadline:
+            break
         iterations += 1
         matrix = (xw @ xw.T) ** 2
         matrix[np.diag_indices(len(matrix))] += v / s

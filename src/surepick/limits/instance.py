@@ -17,6 +17,9 @@ from surepick.logistic import variance
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LARGEST_LOGIT = 700.0
+"""Beyond, the variance of an answer is zero to the precision of numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Instance:
@@ -50,6 +53,12 @@ class Instance:
         best = int(np.argmax(vectors @ truth))
         gaps = (vectors[best] - vectors) @ truth
         _refuse_ties(vectors, truth, best, gaps, names)
+        largest = float(np.max(np.abs(rows @ truth)))
+        if largest > LARGEST_LOGIT:
+            raise InvalidInput(
+                f"theta makes an answer certain to the precision of numbers, with log-odds of {largest:.4g}; they must "
+                f"not exceed {LARGEST_LOGIT:g}, so check the units of theta and of the features."
+            )
         frame = frame_of(Rows(rows, name="measurements"))
         refuse_unmeasurable(Union([Rows(vectors, reference=vectors[best], name="items")]), frame.span)
         for name, value in (

@@ -51,9 +51,6 @@ ROUNDS, PATIENCE = 60, 8
 NEAR = 4.0
 """Rivals up to this many times as costly as the hardest are looked at in every round."""
 
-SLACK_KEPT, MOST_RAISED = 0.1, 3.0
-"""A step may shrink a slack to this fraction; masses are raised by up to this factor to ensure it."""
-
 
 @dataclass(frozen=True)
 class LowerBound:
@@ -134,7 +131,7 @@ def lower_bound(
     nats(delta)
     gap = validate.positive("gap", gap)
     seconds = math.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
-    with threads_for(0.0):
+    with threads_for(0.0), np.errstate(over="ignore"):  # multipliers of answers that are all but certain
         return _Search(instance).run(delta, gap, began, seconds)
 
 
@@ -147,13 +144,15 @@ class _Transport(Iterate):
         normals: Floats,
         gaps: Floats,
         found: Alternatives,
+        u: Floats | None,
         v: Floats,
         w: Floats,
         tolerance: float,
     ) -> None:
         self.measured, self.normals, self.gaps, self.found, self.tolerance = measured, normals, gaps, found, tolerance
         self.s, self.v, self.w = measured.mass, v, w
-        self.u = found.cost - 1.0
+        self.u = found.cost - 1.0 if u is None else u
+        self.missed = self.u - (found.cost - 1.0)
         self.g = measured.divergences(found.shift)
         self.reached = w @ self.g
 
@@ -174,7 +173,7 @@ class _Transport(Iterate):
         centre = float(v @ measured.mass + w @ slack) / (len(v) + len(w))
         w = np.maximum(w, 0.1 * centre / slack)
         v = np.maximum(v, 0.1 * centre / measured.mass)
-        return cls(measured, normals, gaps, found, v, w, tolerance)
+        return cls(measured, normals, gaps, found, None, v, w, tolerance)
 
     @property
     def gap(self) -> float:
@@ -196,15 +195,12 @@ class _Transport(Iterate):
         stacked = np.ascontiguousarray(images.transpose(1, 0, 2)).reshape(len(x), -1)
         return np.asarray(stacked @ stacked.T)
 
-    def at(self, s: Floats, v: Floats, w: Floats) -> "_Transport | None":
-        """Solve the rivals anew from where they are; masses a little too small are raised, which costs nothing more."""
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Transport | None":
+        """Solve the rivals anew from where they are."""
         measured = self.measured.with_mass(s)
         found = nearest_alternatives(measured, self.normals, self.gaps, self.found.shift, tolerance=self.tolerance)
-        raised = float(np.max((1.0 + SLACK_KEPT * self.u) / found.cost))
-        if 1.0 < raised < MOST_RAISED:
-            measured = self.measured.with_mass(s * raised)
-            found = Alternatives(found.shift, found.cost * raised, found.floor * raised)
-        return _Transport(measured, self.normals, self.gaps, found, v, w, self.tolerance)
+        moved = _Transport(measured, self.normals, self.gaps, found, u, v, w, self.tolerance)
+        return moved if found.cost.min() >= 0.5 else None
 
 
 @dataclass(frozen=True)
@@ -259,7 +255,7 @@ class _Search:
             start = _Transport.start(
                 measured, self.normals[self.y], self.gaps[self.y], shift, self.w, _precision(inner)
             )
-            state, steps = follow(start, gap=inner, most=60)
+            state, steps = follow(start, gap=inner, deadline=began + seconds)
             rounds, iterations = rounds + 1, iterations + steps
             self.mass, self.w = state.s, state.w
             look = self._look(state, self.near, 1e-3 * min(inner, gap))

@@ -1,0 +1,129 @@
+"""BurnIn: the first stage of the RAGE family, which buys a floor under the variance of every measurement vector.
+
+Three forms: by the corrected theorem from what is known of θ* (kappa or a norm bound), with the paper's constants, and
+by the anytime sequence where nothing is known.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.confidence import plug_in_evidence
+from surepick.confidence.knowledge import Knowledge
+from surepick.design import Rows, apportion, g_optimal, xy_optimal
+from surepick.errors import InvalidInput
+from surepick.identify.certified import Estimate, Goal, Size, best_budget, least_variance, lines, smallest_stage
+from surepick.identify.problem import Problem
+from surepick.identify.stagewise import Draft, Filed
+from surepick.linalg import factor, gram_matrix, norms, span_of
+from surepick.logistic import Tally, variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SHARE = 0.1
+"""Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
+
+COMFORT = 0.9
+"""ξ of the burn-in as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
+
+BURN_IN_XI = 0.2
+"""About the ξ of a burn-in times √d, at which the split of delta is chosen."""
+
+FIRST_LOOK = 12
+"""Questions a dimension in the first stage of a search that knows nothing of θ*."""
+
+
+def known_floors(problem: Problem, kappa: float | None, norm_bound: float | None) -> Floats | None:
+    """Lower bounds of s(xᵀθ*) from prior knowledge; None without any. Refuses bounds that contradict each other."""
+    knowledge = Knowledge(norm_bound=norm_bound, kappa=kappa)
+    if not knowledge:
+        return None
+    if kappa is not None and norm_bound is not None:
+        longest = float(norms(problem.measurements).max())
+        least = float(variance(np.array(norm_bound * longest)))
+        if kappa < least * (1 - 1e-9):
+            raise InvalidInput(
+                f"kappa = {kappa:g} is impossible for norm_bound = {norm_bound:g}: with vectors no longer than "
+                f"{longest:g}, every answer has variance {least:.3g} or more; leave kappa out, or raise norm_bound."
+            )
+    return knowledge.variance_floor(problem.measurements)
+
+
+def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size]:
+    """The fewest questions for which the corrected theorem applies with room to spare, spread evenly over all of X.
+
+    The weights minimise max_x ‖x‖² in the inverse of Σ λ·floor·xxᵀ ≤ H(λ, θ*); with one floor for all this is the
+    G-optimal design, of value rank/floor (Jun et al. 2021, Algorithm 2, with the constants of docs/identify.md).
+    """
+    rows = problem.rows
+    design = xy_optimal(Rows(rows, factors=np.sqrt(floors)), rows)
+    asked = rows[design.support]
+    longest = longest_asked(asked, design.weights, floors[design.support])
+    budget = best_budget(
+        delta=delta,
+        rank=problem.span.rank,
+        xi=BURN_IN_XI / math.sqrt(problem.span.rank),
+        asked_lines=lines(asked),
+        query_lines=len(problem.items) - 1,
+    )
+    size = smallest_stage(problem.span.rank, budget, Goal(), longest=longest, value=design.value, comfort=COMFORT)
+    return Draft(design.support, rounded_up(design.weights, size.questions), {}), size
+
+
+def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
+    """The largest ‖x‖² of a vector with weight in the inverse of Σ weight·floor·xxᵀ; infinite if that is singular."""
+    asked = weights > 0
+    inside = span_of(vectors[asked]).coordinates(vectors[asked])
+    shape = factor(gram_matrix(inside, (weights * floors)[asked]))
+    return math.inf if shape is None else float(shape.inverse_norms(inside).max()) ** 2
+
+
+def rounded_up(weights: Floats, questions: float) -> Integers:
+    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight."""
+    return np.maximum(np.ceil(questions * weights - 1e-9), 1).astype(np.int64)
+
+
+def printed_burn_in(problem: Problem, kappa: float, delta: float, rounding: float) -> Draft:
+    """n₀ = max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε} of the G-optimal design (Jun et al. 2021, Algorithm 2)."""
+    d, count = problem.span.rank, len(problem.rows)
+    gamma = printed_gamma(problem, delta)
+    questions = 3 * (1 + rounding) * d * gamma * math.log(2 * count * (2 + count) / delta) / kappa
+    design = g_optimal(problem.rows)
+    total = max(math.ceil(max(questions, d * d / rounding)), len(design.support))
+    return Draft(design.support, apportion(design.weights, total).counts, {})
+
+
+def printed_gamma(problem: Problem, delta: float) -> float:
+    """γ(d) = d + log(6(2+|X|)/δ)."""
+    return problem.span.rank + math.log(6 * (2 + len(problem.rows)) / delta)
+
+
+def explore(problem: Problem, already: int) -> Draft:
+    """The next stage of a search that knows nothing of θ*: the G-optimal design, as much again as was asked so far."""
+    design = g_optimal(problem.rows)
+    return Draft(design.support, rounded_up(design.weights, max(already, FIRST_LOOK * problem.span.rank)), {})
+
+
+@lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
+def explored(problem: Problem, filed: tuple[Filed, ...], delta: float) -> Estimate | None:
+    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence.
+
+    It holds at all times at once and for every direction, so looking at it again and again is free.
+    """
+    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in filed]
+    evidence = plug_in_evidence(batches)
+    shape, radius = evidence.ellipsoid(delta=delta)
+    if shape is None:
+        return None
+    return Estimate(evidence.span.embed(evidence.least.point), evidence.span, shape, radius)
+
+
+def floors_within(estimate: Estimate | None, rows: Floats) -> Floats:
+    """The least variance of each vector over an ellipsoid; zero where it does not reach."""
+    if estimate is None:
+        return np.zeros(len(rows))
+    error = np.linalg.norm(estimate.white(rows), axis=1)
+    return np.where(estimate.span.contains(rows), least_variance(rows @ estimate.theta, error), 0.0)

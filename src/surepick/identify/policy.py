@@ -1,0 +1,153 @@
+"""What a best-arm policy is: a frozen configuration with pure functions of an explicit state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick import validate
+from surepick.errors import InvalidInput, SurepickError
+from surepick.guarantee import Guarantee
+from surepick.identify.problem import Problem
+from surepick.identify.verdict import Verdict
+from surepick.logistic import Tally
+
+Integers = NDArray[np.int64]
+
+
+class CannotClose(SurepickError):
+    """A stage lacks answers that the policy's guarantee cannot do without."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A numbered stage: how often to ask each measurement vector.
+
+    A simulation answers it with one binomial draw a vector; a session hands it out one question at a time.
+    """
+
+    stage: int
+    """Counted from 0."""
+    measurements: Integers
+    """Rows of the problem's measurements, each at most once."""
+    pulls: Integers
+    """How often each is to be asked, at least once."""
+    memo: Mapping[str, Any] = field(default_factory=dict)
+    """What the guarantee must remember of the moment of planning, as JSON values: all that `adopt` needs."""
+
+    @property
+    def total(self) -> int:
+        """Number of questions."""
+        return int(self.pulls.sum())
+
+    def tally(self, problem: Problem, wins: ArrayLike, pulls: ArrayLike | None = None) -> Tally:
+        """Answers to this stage, one row for each of its measurements; to all of its questions unless told."""
+        asked = self.pulls if pulls is None else pulls
+        return Tally(problem.measurements[self.measurements], asked, wins)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "stage": self.stage,
+            "measurements": self.measurements.tolist(),
+            "pulls": self.pulls.tolist(),
+            "memo": dict(self.memo),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Plan":
+        """Read what `to_json` gave."""
+        try:
+            return cls(
+                int(fields["stage"]),
+                np.asarray(fields["measurements"], dtype=np.int64),
+                np.asarray(fields["pulls"], dtype=np.int64),
+                fields["memo"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"This is not a stage written by surepick ({error}).") from None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing more can be planned before open questions are answered."""
+
+    reason: str
+
+
+State = TypeVar("State")
+
+
+class Policy(Protocol[State]):
+    """Which questions to ask, and when and what to conclude.
+
+    Every method is pure: it changes neither the policy nor the state it is given, and the same arguments give the same
+    result. `surepick.testing.PolicyContract` checks this and more for any class of this shape.
+    """
+
+    @property
+    def name(self) -> str:
+        """Kebab-case name, as on the command line."""
+
+    @property
+    def delta(self) -> float:
+        """Probability of a wrong verdict that is accepted."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What stands behind its verdicts."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the guarantee, in sentences."""
+
+    def start(self, problem: Problem) -> State:
+        """The state before the first question; refuses what cannot work, such as an impossible kappa."""
+
+    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+        """The next stage and the state that knows of it; or Wait for open stages; or the final verdict.
+
+        With a Plan, the state returned equals `adopt(state, plan)`.
+        """
+
+    def adopt(self, state: State, plan: Plan) -> State:
+        """The state after this stage was planned; a replay calls it with the plan as logged, deriving nothing anew."""
+
+    def absorb(self, state: State, stage: int, tally: Tally) -> State:
+        """File all answers to a stage that there are by now, replacing what was filed to it before.
+
+        The rows of the tally are those of the plan, in its order. Stages already evaluated stay as they are.
+        """
+
+    def close(self, state: State, stage: int) -> State:
+        """Take the answers a stage has as all it will get; raises CannotClose where the guarantee forbids it."""
+
+    def verdict(self, state: State) -> Verdict:
+        """What can be said now, on complete stages; status `open` where more questions are needed."""
+
+
+def checked_answers(plan: Plan, tally: Tally) -> tuple[Integers, Integers]:
+    """Pulls and wins of a (partial) tally of this plan, or a sentence why it is none."""
+    if len(tally) != len(plan.pulls):
+        raise InvalidInput(
+            f"Stage {plan.stage} has {len(plan.pulls)} measurement vectors, the tally {len(tally)}; "
+            "build it with plan.tally(problem, wins)."
+        )
+    over = np.flatnonzero(tally.pulls > plan.pulls)
+    if over.size:
+        row = over[0]
+        raise InvalidInput(
+            f"Stage {plan.stage} asks measurement {plan.measurements[row]} {plan.pulls[row]} times, the tally has "
+            f"{tally.pulls[row]} answers to it; an answer belongs to the stage that asked it."
+        )
+    return tally.pulls, tally.wins
+
+
+def checked_limits(delta: float, epsilon: float, budget: int) -> None:
+    """Refuse a delta, epsilon or budget that cannot be meant."""
+    validate.probability("delta", delta)
+    validate.nonnegative("epsilon", epsilon)
+    if validate.positive("budget", budget) != int(budget):
+        raise InvalidInput(f"budget must be a whole number of questions, got {budget!r}.")

@@ -1,0 +1,311 @@
+"""The question to be decided: which vectors can be measured, and among which items the best is wanted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick import validate
+from surepick.errors import InvalidInput, NotIdentifiable
+from surepick.linalg import Span, norms, span_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
+"""A matrix, a mapping of names to features, a data frame, or a list of names."""
+
+ALL_PAIRS = 20_000
+"""Up to this many pairs of items all can be asked; beyond, `SAMPLED_PAIRS` of them unless told otherwise."""
+
+SAMPLED_PAIRS = 5_000
+
+DISPLAYED = ("item", "label", "image", "text", "colour")
+"""Columns of a table of items that are for people, not features."""
+
+NOTHING = -1
+"""In `Problem.about`: no item at this place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Measurement vectors X (one a row), items Z, and what each measurement is about.
+
+    An answer to a measurement x is 1 with probability 1/(1+exp(−xᵀθ*)); the best item is the z of largest zᵀθ*. Items
+    of equal features are one item with several names, since no answer can tell them apart.
+
+    >>> problem = Problem.from_pairs({"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [1.0, 1.0]})
+    >>> len(problem.items), len(problem.measurements)
+    (3, 3)
+    """
+
+    measurements: Floats
+    items: Floats
+    names: tuple[str, ...]
+    """One name an item."""
+    aliases: tuple[tuple[str, ...], ...]
+    """All names of each item: more than one where several were given with the same features."""
+    about: Integers
+    """For each measurement the two items compared, (i, −1) for a yes/no question about i, or (−1, −1)."""
+    derived: bool
+    """Whether the measurements are those of `about`: the difference of two items, or one item itself."""
+
+    def __init__(
+        self,
+        measurements: ArrayLike,
+        items: Items,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        features, given = _features(items, names)
+        rows = validate.matrix("measurements", measurements, columns=features.shape[1])
+        if not rows.any():
+            raise InvalidInput("All measurement vectors are zero, so no answer says anything; check the features.")
+        distinct, aliases, _ = _merge_duplicates(features, given)
+        self._fill(rows, distinct, aliases, np.full((len(rows), 2), NOTHING, dtype=np.int64), derived=False)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        items: Items,
+        *,
+        names: Sequence[str] | None = None,
+        pairs: int | Sequence[tuple[int, int]] | ArrayLike | None = None,
+        seed: int = 0,
+    ) -> "Problem":
+        """Every question shows two items; x is the difference of their features and 1 means that the first wins.
+
+        `items` is a matrix, a mapping of names to features, a data frame with a column `item`, or a list of names,
+        which then have one coordinate each. `pairs` lists row numbers (i, j), or is how many pairs to draw at random;
+        without it all pairs can be asked, or 5,000 drawn ones where there are more than 20,000.
+        """
+        features, given = _features(items, names)
+        return cls._about(features, given, _listed(pairs, len(features), seed))
+
+    @classmethod
+    def from_items(
+        cls,
+        items: Items,
+        *,
+        names: Sequence[str] | None = None,
+        intercept: bool = True,
+    ) -> "Problem":
+        """Every question is a yes/no about one item; x is the item's features and a constant one (`intercept`)."""
+        features, given = _features(items, names)
+        return cls._about(_with_intercept(features, intercept), given, _singles(len(features)))
+
+    @classmethod
+    def from_pairs_and_items(
+        cls,
+        items: Items,
+        *,
+        names: Sequence[str] | None = None,
+        pairs: int | Sequence[tuple[int, int]] | ArrayLike | None = None,
+        seed: int = 0,
+    ) -> "Problem":
+        """Comparisons and yes/no questions in one model: see `from_pairs` and `from_items`."""
+        features, given = _features(items, names)
+        about = np.vstack([_listed(pairs, len(features), seed), _singles(len(features))])
+        return cls._about(_with_intercept(features, True), given, about)
+
+    @classmethod
+    def _about(cls, features: Floats, names: tuple[str, ...], about: Integers) -> "Problem":
+        distinct, aliases, place = _merge_duplicates(features, names)
+        merged = np.where(about >= 0, place[about], NOTHING)
+        merged = merged[merged[:, 0] != merged[:, 1]]  # a pair of equals asks nothing
+        if len(distinct) < len(features):  # then (a, b) may be there again as (b, a)
+            backwards = merged[:, 0] > np.where(merged[:, 1] >= 0, merged[:, 1], len(distinct))
+            merged = np.unique(np.where(backwards[:, None], merged[:, ::-1], merged), axis=0)
+        problem = cls.__new__(cls)
+        problem._fill(_differences(distinct, merged), distinct, aliases, merged, derived=True)
+        return problem
+
+    def _fill(
+        self, rows: Floats, items: Floats, aliases: tuple[tuple[str, ...], ...], about: Integers, *, derived: bool
+    ) -> None:
+        for name, value in (
+            ("measurements", rows),
+            ("items", items),
+            ("names", tuple(each[0] for each in aliases)),
+            ("aliases", aliases),
+            ("about", about),
+            ("derived", derived),
+        ):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def span(self) -> Span:
+        """The space the measurements span."""
+        return span_of(self.measurements) if len(self.measurements) else Span(self.items.shape[1], 0, np.zeros((0, 0)))
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The measurements in coordinates of their span: what policies compute with."""
+        return self.span.coordinates(self.measurements)
+
+    @cached_property
+    def points(self) -> Floats:
+        """The items, seen from their mean, in coordinates of the span of the measurements.
+
+        Only differences of items matter, and those lie in the span wherever the problem is identifiable.
+        """
+        return self.span.coordinates(self.items - self.items.mean(axis=0))
+
+    @cached_property
+    def obstacle(self) -> str | None:
+        """Why no number of answers can decide, as a sentence; None where they can."""
+        if len(self.items) == 1:
+            return None
+        if len(self.measurements) == 0:
+            return "There is nothing to ask, so the items cannot be told apart; pass measurements that differ on them."
+        away = self.items - self.items[0]
+        noise = 1e-12 * float(np.max(np.abs(self.items)))
+        outside = ~self.span.contains(away) & (norms(away - self.span.embed(self.span.coordinates(away))) > noise)
+        if not outside.any():
+            return None
+        other = int(np.argmax(outside))
+        return (
+            f"{self.names[0]!r} and {self.names[other]!r} cannot be told apart by any number of answers: their "
+            f"difference lies outside the span of the {len(self.measurements)} measurement vectors (rank "
+            f"{self.span.rank} of {self.span.dimension}); add questions that see it, or leave one of them out."
+        )
+
+    def require_identifiable(self) -> None:
+        """Raise the obstacle, if there is one."""
+        if self.obstacle is not None:
+            raise NotIdentifiable(self.obstacle)
+
+    def index(self, name: str) -> int:
+        """The number of the item of this name (any of its aliases)."""
+        for number, aliases in enumerate(self.aliases):
+            if name in aliases:
+                return number
+        raise InvalidInput(f"There is no item named {name!r}; the first of {len(self.names)} is {self.names[0]!r}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain lists; derived measurements are not repeated."""
+        result: dict[str, Any] = {"items": self.items.tolist(), "aliases": [list(each) for each in self.aliases]}
+        return result | (
+            {"about": self.about.tolist()} if self.derived else {"measurements": self.measurements.tolist()}
+        )
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Problem":
+        """Read what `to_json` gave."""
+        try:
+            items = np.asarray(fields["items"], dtype=np.float64)
+            aliases = tuple(tuple(str(name) for name in each) for each in fields["aliases"])
+            derived = "about" in fields
+            if derived:
+                about = np.asarray(fields["about"], dtype=np.int64).reshape(-1, 2)
+                rows = _differences(items, about)
+            else:
+                rows = np.asarray(fields["measurements"], dtype=np.float64)
+                about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"This is not a problem written by surepick ({error}).") from None
+        problem = cls.__new__(cls)
+        problem._fill(rows, items, aliases, about, derived=derived)
+        return problem
+
+
+def _features(items: Items, names: Sequence[str] | None) -> tuple[Floats, tuple[str, ...]]:
+    """A matrix of features and a name for each row."""
+    if isinstance(items, Mapping):
+        if names is not None:
+            raise InvalidInput("names are already the keys of items; pass one or the other.")
+        names, matrix = list(items), validate.matrix("items", np.array(list(items.values()), ndmin=1))
+    elif hasattr(items, "columns"):
+        names, matrix = _from_frame(items, names)
+    elif isinstance(items, Sequence) and len(items) and all(isinstance(item, str) for item in items):
+        if names is not None:
+            raise InvalidInput("items are already names; pass features as a matrix to give names besides.")
+        names, matrix = [str(name) for name in items], np.eye(len(items))
+    else:
+        matrix = validate.matrix("items", items)
+    given = [str(number) for number in range(len(matrix))] if names is None else [str(name) for name in names]
+    if len(given) != len(matrix):
+        raise InvalidInput(f"names must be one an item, got {len(given)} names for {len(matrix)} items.")
+    if len(set(given)) < len(given):
+        double = next(name for name in given if given.count(name) > 1)
+        raise InvalidInput(f"names must differ, got {double!r} more than once; rename one of them.")
+    return matrix, tuple(given)
+
+
+def _from_frame(frame: Any, names: Sequence[str] | None) -> tuple[Sequence[str] | None, Floats]:
+    """Names and features of a data frame (pandas or polars): column `item`, and all other numeric columns."""
+    columns = [str(name) for name in frame.columns]
+    if names is None and "item" in columns:
+        names = [str(name) for name in frame["item"]]
+    wanted = [name for name in columns if name not in DISPLAYED and np.asarray(frame[name]).dtype.kind in "iufb"]
+    features = np.column_stack([np.asarray(frame[name], dtype=np.float64) for name in wanted] or [np.eye(len(frame))])
+    return names, validate.matrix("items", features)
+
+
+def _merge_duplicates(features: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[tuple[str, ...], ...], Integers]:
+    """Items of equal features as one, in order of first appearance: features, all names, and where each went."""
+    unit = max(float(np.max(np.abs(features))), 1e-300)
+    rounded = np.round(features / unit, 12) + 0.0
+    _, first, inverse = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    place = rank[inverse.ravel()].astype(np.int64)
+    groups: list[list[str]] = [[] for _ in order]
+    for name, where in zip(names, place, strict=True):
+        groups[where].append(name)
+    return features[first[order]], tuple(tuple(group) for group in groups), place
+
+
+def _with_intercept(features: Floats, wanted: bool) -> Floats:
+    return np.column_stack([np.ones(len(features)), features]) if wanted else features
+
+
+def _singles(count: int) -> Integers:
+    return np.column_stack([np.arange(count), np.full(count, NOTHING)]).astype(np.int64)
+
+
+def _listed(pairs: int | Sequence[tuple[int, int]] | ArrayLike | None, count: int, seed: int) -> Integers:
+    """Pairs as rows (i, j): all, those given, or a number of them drawn at random."""
+    most = count * (count - 1) // 2
+    if pairs is None and most <= ALL_PAIRS:
+        return np.array(list(combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
+    if pairs is None or np.ndim(pairs) == 0:
+        wanted = validate.real("pairs", SAMPLED_PAIRS if pairs is None else pairs)  # type: ignore[arg-type]
+        if wanted != int(wanted) or wanted < 1:
+            raise InvalidInput(f"pairs must be a whole number of pairs, at least 1, got {pairs!r}.")
+        return _sampled_pairs(count, min(int(wanted), most), np.random.default_rng(seed))
+    listed = np.asarray(pairs)
+    if listed.ndim != 2 or listed.shape[1] != 2 or listed.dtype.kind not in "iu":
+        raise InvalidInput(f"pairs must be rows of two item numbers, got shape {listed.shape} of {listed.dtype}.")
+    bad = np.flatnonzero((listed < 0).any(axis=1) | (listed >= count).any(axis=1))
+    if bad.size:
+        raise InvalidInput(f"pairs must name items 0 to {count - 1}, got {listed[bad[0]].tolist()} at row {bad[0]}.")
+    return listed.astype(np.int64)
+
+
+def _sampled_pairs(count: int, wanted: int, rng: np.random.Generator) -> Integers:
+    """Distinct random pairs; where there are enough of them, a ring through all items first, so that all connect."""
+    chosen: dict[tuple[int, int], None] = {}
+    if wanted >= count > 2:
+        ring = rng.permutation(count)
+        chosen = {_ordered(a, b): None for a, b in zip(ring, np.roll(ring, 1), strict=True)}
+    while len(chosen) < wanted:
+        for a, b in rng.integers(count, size=(2 * wanted, 2)):
+            if a != b and len(chosen) < wanted:
+                chosen[_ordered(a, b)] = None
+    return np.array(list(chosen), dtype=np.int64).reshape(-1, 2)
+
+
+def _ordered(a: int, b: int) -> tuple[int, int]:
+    return (int(min(a, b)), int(max(a, b)))
+
+
+def _differences(items: Floats, about: Integers) -> Floats:
+    """Measurement vectors: z_i − z_j for a pair, z_i for a single item."""
+    second = np.where((about[:, 1] >= 0)[:, None], items[about[:, 1]], 0.0)
+    return np.asarray(items[about[:, 0]] - second)

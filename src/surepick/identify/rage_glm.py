@@ -1,0 +1,371 @@
+"""RAGE-GLM (Jun, Jain, Mason and Nassif 2021, Algorithm 1), in a corrected form and with the paper's constants.
+
+Round k: the design that tells the surviving items apart best, as far as the variances are known; fresh answers; their
+maximum-likelihood estimate; every item goes that another beats by more than the width. See docs/identify.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick import validate
+from surepick.confidence.theorem import Budget, largest_xi
+from surepick.design import Pairs, Rows, max_optimal
+from surepick.guarantee import Guarantee
+from surepick.identify import rage_glm_printed as printed
+from surepick.identify.burn_in import (
+    SHARE,
+    burn_in,
+    explore,
+    explored,
+    floors_within,
+    longest_asked,
+    rounded_up,
+)
+from surepick.identify.certified import (
+    Certified,
+    Estimate,
+    Goal,
+    best_budget,
+    certify,
+    lines,
+    planned_radii,
+    refine,
+    smallest_stage,
+)
+from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.known import Informed
+from surepick.identify.problem import Problem
+from surepick.identify.stagewise import ENOUGH, Draft, Filed, Stages, Standing
+from surepick.linalg import factor, gram_matrix, span_of
+from surepick.logistic import Tally, fit, variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MARGIN = 1.5
+"""Adaptive rounds leave room for an estimate that is this many standard errors low."""
+
+GROWTH = 10.0
+"""An adaptive round asks at most this many times what was asked before it: the gap it aims at is only estimated."""
+
+TYPICAL_XI = 0.1
+"""About the ξ of a round times √d, at which the split of delta is chosen."""
+
+XI_FRACTIONS = (0.25, 0.5, 0.8)
+"""Values of ξ tried for a round, as fractions of the largest that the theorem admits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RageGlm(Informed):
+    """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
+
+    Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then the
+    anytime sequence finds such bounds for a tenth of delta. Rounds target half the last accuracy (targets="halving",
+    as in the paper) or the gap as estimated so far ("adaptive"); both have the same guarantee. constants="printed"
+    is the paper's algorithm to the letter, with the elimination rule of its supplement ("width") or of its main text
+    ("gap") and the rounding parameter `rounding`; its error probability may reach 4.29·delta.
+    """
+
+    targets: Literal["adaptive", "halving"] = "adaptive"
+    constants: Literal["corrected", "printed"] = "corrected"
+    elimination: Literal["width", "gap"] = "width"
+    rounding: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.one_of("targets", self.targets, ("adaptive", "halving"))
+        validate.one_of("constants", self.constants, ("corrected", "printed"))
+        validate.one_of("elimination", self.elimination, ("width", "gap"))
+        validate.positive("rounding", self.rounding)
+
+    @property
+    def name(self) -> str:
+        """`rage-glm`, or `rage-glm-printed` with the paper's constants."""
+        return "rage-glm" if self.constants == "corrected" else "rage-glm-printed"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Proved, unless the constants are the paper's."""
+        return Guarantee.PROVED if self.constants == "corrected" else Guarantee.AS_PRINTED
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, and where it is proved."""
+        if self.constants == "corrected":
+            return "The best item is excluded with probability at most delta (docs/identify.md, rounds with floors)."
+        return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
+
+    @property
+    def needs_knowledge(self) -> bool:
+        """The paper's burn-in does."""
+        return self.constants == "printed"
+
+    def standing(self, state: Stages) -> Standing:
+        """Exclude every item that another alive beats by more than the width."""
+        if self.constants == "printed":
+            return printed.standing(self, state)
+        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
+        estimate = self._estimate(state)
+        if estimate is None:
+            return Standing(alive, _leader(state, alive))
+        left = surviving(state.problem.points, alive, estimate)
+        return Standing(left, *shortfall(state.problem.points, left, estimate))
+
+    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+        """The burn-in, then round after round."""
+        if self.constants == "printed":
+            return printed.draft(self, state, standing)
+        problem = state.problem
+        if standing is None:
+            return self._first(problem)
+        number, floors = self._round_and_floors(state)
+        delta = self.delta * (1 - SHARE) / (number * (number + 1))
+        questions = _Round(problem, standing.alive, floors, delta)
+        if self.targets == "halving":
+            choice = questions.halving(2.0**-number)
+        else:
+            choice = questions.adaptive(state, standing.leader, self.epsilon)
+        if state.last.plan.memo["kind"] == "explore" and _more_worth_knowing(state, choice, floors):
+            draft = explore(problem, state.asked)
+            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, standing.alive, None, None))
+        pulls = rounded_up(choice.weights, choice.questions)
+        return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
+
+    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
+        """Intervals by the last round in which the item was alive."""
+        if self.constants == "printed":
+            return printed.gaps(self, state, best)
+        low, high = super().gaps(state, best)
+        for number in range(1, len(state.filed) + 1):
+            upto = Stages(state.problem, state.filed[:number])
+            estimate = self._estimate(upto)
+            if estimate is not None:
+                others = np.array(upto.last.plan.memo["alive"], dtype=np.int64)
+                known = gap_intervals(state.problem.points, best, others, estimate)
+                low[others], high[others] = known.low, known.high
+        return low, high
+
+    def _first(self, problem: Problem) -> Draft:
+        everything = np.arange(len(problem.items))
+        floors = self.floors(problem)
+        if floors is None:
+            draft = explore(problem, 0)
+            return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, None, None))
+        draft, size = burn_in(problem, floors, self.delta * SHARE)
+        return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+
+    def _round_and_floors(self, state: Stages) -> tuple[int, Floats]:
+        """The number of the next round, and the floors known by then."""
+        memo = state.last.plan.memo
+        if memo["kind"] == "explore":
+            return 1, floors_within(self._estimate(state), state.problem.rows)
+        proved = _proved(state.problem, state.last)
+        return int(memo["round"]) + 1, np.array(memo["floors"]) if proved is None else proved.floors
+
+    def _estimate(self, state: Stages) -> Estimate | None:
+        """What the last stage proves."""
+        if state.last.plan.memo["kind"] == "explore":
+            return explored(state.problem, state.filed, self.delta * SHARE)
+        proved = _proved(state.problem, state.last)
+        return None if proved is None else proved.estimate
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """Questions of a round: weights on some measurement vectors, how many, and how delta is spent."""
+
+    asked: Integers
+    weights: Floats
+    questions: float
+    budget: Budget
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """The choice of one round's questions: any function of the past will do, since its answers are fresh."""
+
+    problem: Problem
+    alive: Integers
+    floors: Floats
+    delta: float
+
+    def halving(self, target: float) -> _Choice:
+        """The fewest questions after which every difference of items alive is certain to be known to the target."""
+        pairs = Pairs(self.problem.points[self.alive])
+
+        def size(setting: _Setting, weights: Floats) -> float:
+            return smallest_stage(
+                setting.rank,
+                setting.budget,
+                Goal(target),
+                longest=longest_asked(setting.asked, weights, setting.floors),
+                value=_largest(pairs, setting.asked, weights, setting.floors),
+            ).questions
+
+        return self._choose(pairs, self.floors, target, size)
+
+    def adaptive(self, state: Stages, leader: int, epsilon: float) -> _Choice:
+        """As many as would tell the leader from every rival if gaps and variances were as estimated so far."""
+        points, rows = self.problem.points, self.problem.rows
+        theta, information = pooled(state)
+        rivals = self.alive[self.alive != leader]
+        away = points[leader] - points[rivals]
+        shape = factor(information)
+        assert shape is not None  # the ridge makes it so
+        gaps = np.maximum(away @ theta + epsilon, shape.inverse_norms(away))
+        family = Rows(points[rivals], reference=points[leader], factors=1 / gaps, name="items")
+        memo, last = state.last.plan.memo, state.last.plan.total
+        # A round that excluded nothing was too small: twice as many then, so that ties end with the budget.
+        least = 2.0 * last if memo["kind"] == "round" and len(memo["alive"]) == len(self.alive) else 0.0
+
+        def size(setting: _Setting, weights: Floats) -> float:
+            wanted = setting.enough_by_guess(weights, setting.asked @ theta, family)
+            return max(min(wanted, GROWTH * state.asked), least, setting.provable(weights))
+
+        expected = np.maximum(self.floors, variance(rows @ theta))
+        return self._choose(family, expected, 1.0, size)
+
+    def _choose(
+        self,
+        family: Pairs | Rows,
+        variances: Floats,
+        target: float,
+        size: Callable[["_Setting", Floats], float],
+    ) -> _Choice:
+        """Weights for the directions of interest, then on their support for ξ too: the cheapest of a few trades.
+
+        ξ concerns only what is asked, and d is the rank of what is asked, so a round that needs few vectors is
+        small in every respect.
+        """
+        rows = self.problem.rows
+        wanted = max_optimal(Rows(rows, factors=np.sqrt(variances)), [family])
+        support = wanted.support
+        asked, rank = rows[support], span_of(rows[support]).rank
+        budget = best_budget(
+            delta=self.delta,
+            rank=rank,
+            xi=TYPICAL_XI / math.sqrt(rank),
+            asked_lines=lines(asked),
+            query_lines=len(self.alive) - 1,
+        )
+        setting = _Setting(asked, self.floors[support], rank, budget, largest_xi(rank, budget))
+        options = [wanted.weights]
+        for fraction in XI_FRACTIONS:
+            # Dividing both criteria by that of the items leaves the optimum where it is.
+            scale = (target / (math.sqrt(2 * budget.direction_nats) * fraction * setting.largest_xi)) ** 2
+            both = max_optimal(Rows(asked, factors=np.sqrt(variances[support])), [Rows(asked, scale=scale), family])
+            options.append(both.dense())
+        questions, weights = min(((size(setting, each), each) for each in options), key=lambda pair: pair[0])
+        kept = weights > 0
+        return _Choice(support[kept], weights[kept], questions, budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """The vectors that a round may ask, what is known of them, and how its delta is spent."""
+
+    asked: Floats
+    floors: Floats
+    rank: int
+    budget: Budget
+    largest_xi: float
+
+    def provable(self, weights: Floats) -> float:
+        """Questions from which on the theorem applies, whatever θ* is."""
+        return longest_asked(self.asked, weights, self.floors) / (0.95 * self.largest_xi) ** 2
+
+    def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
+        """Questions after which the widths, with a margin, are one or less if the logits are as guessed."""
+        kept = weights > 0
+        span = span_of(self.asked[kept])
+        inside = span.coordinates(self.asked[kept])
+        back = span.coordinates(np.eye(self.asked.shape[1]))
+
+        def enough(questions: float) -> bool:
+            reached = refine(
+                inside,
+                questions * weights[kept],
+                self.floors[kept],
+                logits[kept],
+                self.budget,
+                lambda xi: planned_radii(xi, span.rank, self.budget),
+            )
+            if reached is None:
+                return False
+            longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
+            return (reached.radius + MARGIN) * math.sqrt(longest) <= 1
+
+        high = self.provable(weights)
+        if not math.isfinite(high) or enough(high):
+            return high
+        low = high
+        while not enough(high):
+            low, high = high, 2 * high
+            if high > ENOUGH:
+                return high
+        while high / low > 1.05:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+
+def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Floats) -> float:
+    """The largest ‖y‖² of the family in the inverse of Σ weight·floor·xxᵀ; infinite where that is singular."""
+    asked = weights > 0
+    span = span_of(vectors[asked])
+    shape = factor(gram_matrix(span.coordinates(vectors[asked]), (weights * floors)[asked]))
+    if shape is None:
+        return math.inf
+    return family.maximum(shape.whitened(span.coordinates(np.eye(vectors.shape[1]))), 0.0)[0]
+
+
+def pooled(state: Stages) -> tuple[Floats, Floats]:
+    """Estimate and information of all answers so far; only designs depend on it, never a width."""
+    pulls, wins = state.counts()
+    here = pulls > 0
+    if not here.any():
+        return np.zeros(state.problem.span.rank), 0.01 * np.eye(state.problem.span.rank)
+    found = fit(Tally(state.problem.rows[here], pulls[here], wins[here]), ridge=0.01)
+    return found.theta, found.information + 0.01 * np.eye(len(found.theta))
+
+
+def _leader(state: Stages, alive: Integers) -> int:
+    return int(alive[np.argmax(state.problem.points[alive] @ pooled(state)[0])])
+
+
+def _more_worth_knowing(state: Stages, choice: _Choice, floors: Floats) -> bool:
+    """Whether the round would be large because variances are known badly, rather than because it must be."""
+    if choice.questions <= state.asked:
+        return False
+    expected = variance(state.problem.rows[choice.asked] @ pooled(state)[0])
+    return bool(np.any(floors[choice.asked] < math.exp(-1) * expected))
+
+
+def _memo(kind: str, number: int, alive: Integers, floors: Floats | None, budget: Budget | None) -> dict[str, Any]:
+    """What a stage must remember: which items were alive, what was known of the variances, how delta is spent."""
+    return {
+        "kind": kind,
+        "round": number,
+        "alive": alive.tolist(),
+        "floors": None if floors is None else floors.tolist(),
+        "budget": None if budget is None else asdict(budget),
+    }
+
+
+@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
+def _proved(problem: Problem, filed: Filed) -> Certified | None:
+    memo = filed.plan.memo
+    return certify(
+        problem.rows,
+        filed.plan.measurements,
+        filed.pulls,
+        filed.wins,
+        np.array(memo["floors"]),
+        Budget(**memo["budget"]),
+    )

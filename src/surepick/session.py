@@ -1,0 +1,453 @@
+"""A session: the one mutable object. It hands out questions, takes answers, and is a fold over its own log.
+
+Every change is one event (a JSON object) applied by `_apply` and appended to the log, live and in a replay alike; so to
+resume is to replay, and nothing is ever pickled. Stages and verdicts are logged as they were found: a replay derives
+none of them anew. Questions are drawn with default_rng([seed, question number]).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick.errors import InvalidInput
+from surepick.identify import Plan, Policy, Problem, RageGlm, Verdict, Wait, policy_from_json
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Event = dict[str, Any]
+
+FORMAT = 1
+"""Version of the log's format."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One question: which of two items, or yes/no about one, or about a bare vector.
+
+    The answer 1 means "the first" or "yes", and has probability 1/(1+exp(−vectorᵀθ*)).
+    """
+
+    id: int
+    stage: int
+    measurement: int
+    """Row of the problem's measurements."""
+    vector: Floats
+    """That row, with the sign of the order shown."""
+    first: str | None
+    """The item shown first, or the one asked about; None for a bare vector."""
+    second: str | None
+    """The item shown second, if there is one."""
+    swapped: bool
+    """Whether the pair is shown in the reverse order of the problem's."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What a judge needs to know."""
+        return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
+            {} if self.first is not None else {"vector": self.vector.tolist()}
+        )
+
+
+@runtime_checkable
+class PlanJudge(Protocol):
+    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
+
+    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
+        """How many of the answers to each vector are 1."""
+
+
+Answer = int | Literal["tie"] | None
+"""1 or 0, "tie", or None for no answer."""
+
+Judge = Callable[[Question], Answer]
+BatchJudge = Callable[[list[Question]], Sequence[Answer]]
+
+
+@dataclass
+class _Stage:
+    """A stage's questions as they stand."""
+
+    plan: Plan
+    unissued: Integers
+    pulls: Integers
+    wins: Integers
+    waiting: set[int] = field(default_factory=set)
+    """Issued questions without an answer, skip or tie."""
+    closed: set[int] = field(default_factory=set)
+    """Questions skipped or tied."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing of it is left to hand out or to wait for."""
+        return not self.waiting and not self.unissued.any()
+
+
+class Session:
+    """Ask, tell, and read the verdict; any number of questions may be out, and answers come in any order.
+
+    `policy` defaults to RageGlm(), which needs nothing but delta. With `path` every event is written to that file
+    before the call returns; `Session.resume(path)` goes on from it.
+
+    >>> session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
+    >>> question = session.ask(1)[0]
+    >>> session.tell(question.id, 1)
+    >>> session.verdict().status
+    <Status.OPEN: 'open'>
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policy: Policy[Any] | None = None,
+        *,
+        seed: int = 0,
+        path: str | PathLike[str] | None = None,
+    ) -> None:
+        policy = policy or RageGlm()
+        describe = getattr(policy, "to_json", None)
+        self._set_up(problem, policy, seed, None if path is None else Path(path))
+        if self._path is not None and self._path.exists() and self._path.stat().st_size:
+            raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
+        self._write(
+            {
+                "event": "session",
+                "format": FORMAT,
+                "seed": seed,
+                "policy": {"name": policy.name} if describe is None else describe(),
+                "problem": problem.to_json(),
+            }
+        )
+
+    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, path: Path | None = None) -> None:
+        self.problem = problem
+        self.policy = policy
+        self.seed = seed
+        self.log: list[Event] = []
+        self._path = path
+        self._state = policy.start(problem)
+        self._stages: list[_Stage] = []
+        self._questions: dict[int, Question] = {}
+        self._answers: dict[int, int] = {}
+        self._changed: set[int] = set()
+        self._sealed = 0
+        self._verdict: Verdict | None = None
+
+    @classmethod
+    def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
+        """Rebuild a session from its log, as text lines or events; `policy` is needed only for one of your own."""
+        events = [_event(line, number) for number, line in enumerate(lines, 1) if line and line != "\n"]
+        if not events or events[0].get("event") != "session":
+            raise InvalidInput("A session's log begins with an event 'session'; this one does not.")
+        head = events[0]
+        if head.get("format") != FORMAT:
+            raise InvalidInput(f"This log has format {head.get('format')!r}, this version of surepick reads {FORMAT}.")
+        session = cls.__new__(cls)
+        chosen = policy_from_json(head["policy"]) if policy is None else policy
+        session._set_up(Problem.from_json(head["problem"]), chosen, head["seed"])
+        session.log.append(head)
+        for event in events[1:]:
+            session._apply(event)
+            session.log.append(event)
+        return session
+
+    @classmethod
+    def resume(cls, path: str | PathLike[str], *, policy: Policy[Any] | None = None) -> "Session":
+        """Go on with the session whose log is this file; a half-written last line, as a crash leaves it, is cut off."""
+        file = Path(path)
+        text = file.read_text()
+        whole = text[: text.rfind("\n") + 1]
+        if len(whole) < len(text):
+            file.write_text(whole)
+        session = cls.replay(whole.splitlines(), policy=policy)
+        session._path = file
+        return session
+
+    def to_lines(self) -> list[str]:
+        """The log as JSON lines."""
+        return [json.dumps(event) for event in self.log]
+
+    def ask(self, n: int = 1) -> list[Question]:
+        """Up to n new questions; fewer where the policy waits for open ones (see `outstanding`) or is done."""
+        if n < 1 or n != int(n):
+            raise InvalidInput(f"ask takes a whole number of questions, at least 1, got {n!r}.")
+        asked: list[Question] = []
+        while len(asked) < n and self._verdict is None:
+            stage = next((one for one in self._stages if one.unissued.any()), None)
+            if stage is None:
+                if not self._plan():
+                    break
+                continue
+            number = len(self._questions) + 1
+            rng = np.random.default_rng([self.seed, number])
+            drawn = int(rng.integers(stage.unissued.sum()))
+            place = int(np.searchsorted(np.cumsum(stage.unissued), drawn, side="right"))
+            measurement = int(stage.plan.measurements[place])
+            pair = bool(self.problem.about[measurement, 1] >= 0)
+            swapped = bool(rng.integers(2)) if pair else False
+            self._do(
+                {
+                    "event": "question",
+                    "id": number,
+                    "stage": stage.plan.stage,
+                    "measurement": measurement,
+                    "swapped": swapped,
+                }
+            )
+            asked.append(self._questions[number])
+        return asked
+
+    def tell(self, question: int, answer: int, *, judge: str | None = None) -> None:
+        """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing."""
+        known = self._question(question)
+        if isinstance(answer, str) or answer not in (0, 1):
+            raise InvalidInput(
+                f"The answer to question {question} must be 0 or 1, got {answer!r}; use skip or tie for no answer."
+            )
+        given = self._answers.get(question)
+        if given == int(answer):
+            return
+        if given is not None:
+            raise InvalidInput(
+                f"Question {question} was answered {given} before and {int(answer)} now; undo({question}) takes the "
+                "first answer back."
+            )
+        event: Event = {"event": "answer", "id": known.id, "answer": int(answer)}
+        self._do(event if judge is None else event | {"judge": judge})
+
+    def skip(self, question: int, *, judge: str | None = None) -> None:
+        """No answer is expected any more; one that comes before the stage is evaluated still counts."""
+        self._close(question, "skip", judge)
+
+    def tie(self, question: int, *, judge: str | None = None) -> None:
+        """The judge saw no difference. Logged as such; for the statistics it is a missing answer."""
+        self._close(question, "tie", judge)
+
+    def undo(self, question: int | None = None) -> Question:
+        """Take back an answer (the last one unless told), until its stage is evaluated; the question is open again."""
+        if question is None:
+            if not self._answers:
+                raise InvalidInput("There is no answer to undo.")
+            question = next(reversed(self._answers))
+        known = self._question(question)
+        if question not in self._answers:
+            raise InvalidInput(f"Question {question} has no answer to undo.")
+        if known.stage < self._sealed:
+            raise InvalidInput(
+                f"The answer to question {question} can no longer be undone: its stage {known.stage} has been "
+                "evaluated, and a change now would depend on what it showed."
+            )
+        self._do({"event": "undo", "id": question})
+        return known
+
+    @property
+    def outstanding(self) -> list[Question]:
+        """Questions handed out that have no answer, skip or tie yet, in the order asked."""
+        return [self._questions[one] for stage in self._stages for one in sorted(stage.waiting)]
+
+    @property
+    def answered(self) -> int:
+        """Number of answers filed."""
+        return len(self._answers)
+
+    def verdict(self) -> Verdict:
+        """The verdict: final and for ever once reached, else `open` with what is known on complete stages."""
+        if self._verdict is not None:
+            return self._verdict
+        self._settle()
+        result = self.policy.verdict(self._state)
+        if result.status.final:
+            self._do({"event": "verdict", **result.to_json()})
+        elif self._complete_stages() > self._sealed:
+            self._do({"event": "look", "stages": self._complete_stages()})
+        return self._verdict or result
+
+    def _plan(self) -> bool:
+        """Let the policy plan; whether there is something new to hand out."""
+        self._settle()
+        rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
+        _, outcome = self.policy.plan(self._state, rng)
+        if isinstance(outcome, Plan):
+            self._do({"event": "stage", **outcome.to_json()})
+        elif isinstance(outcome, Verdict):
+            self._do({"event": "verdict", **outcome.to_json()})
+        return not isinstance(outcome, Wait)
+
+    def _settle(self) -> None:
+        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions."""
+        for number in sorted(self._changed):
+            stage = self._stages[number]
+            tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
+            self._state = self.policy.absorb(self._state, number, tally)
+            if stage.finished and stage.closed:
+                self._state = self.policy.close(self._state, number)
+            self._changed.discard(number)
+
+    def _complete_stages(self) -> int:
+        """Length of the longest run of finished stages from the first."""
+        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
+
+    def _question(self, question: int) -> Question:
+        known = self._questions.get(question)
+        if known is None:
+            raise InvalidInput(
+                f"There is no question {question!r}; {len(self._questions)} were asked, numbered from 1."
+            )
+        return known
+
+    def _close(self, question: int, event: str, judge: str | None) -> None:
+        self._question(question)
+        if question in self._answers:
+            raise InvalidInput(f"Question {question} has the answer {self._answers[question]}; undo it first.")
+        if question in self._stages[self._questions[question].stage].closed:
+            return
+        told: Event = {"event": event, "id": question}
+        self._do(told if judge is None else told | {"judge": judge})
+
+    def _do(self, event: Event) -> None:
+        """Write the event, then apply it: what is acknowledged is stored."""
+        self._write(event)
+        self._apply(event)
+
+    def _write(self, event: Event) -> None:
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps(event) + "\n")
+        self.log.append(event)
+
+    def _apply(self, event: Event) -> None:
+        kind = event.get("event")
+        handler = getattr(self, f"_on_{kind}", None)
+        if handler is None:
+            raise InvalidInput(f"The log holds an event {kind!r}, which this version of surepick does not know.")
+        handler(event)
+
+    def _on_stage(self, event: Event) -> None:
+        self._sealed = self._complete_stages()
+        self._settle()
+        plan = Plan.from_json(event)
+        self._state = self.policy.adopt(self._state, plan)
+        nothing = np.zeros(len(plan.pulls), dtype=np.int64)
+        self._stages.append(_Stage(plan, plan.pulls.copy(), nothing, nothing.copy()))
+
+    def _on_question(self, event: Event) -> None:
+        stage = self._stages[event["stage"]]
+        measurement, swapped = event["measurement"], event["swapped"]
+        stage.unissued[_place(stage.plan, measurement)] -= 1
+        stage.waiting.add(event["id"])
+        first, second = (None if one < 0 else self.problem.names[one] for one in self.problem.about[measurement])
+        if swapped:
+            first, second = second, first
+        vector = self.problem.measurements[measurement]
+        self._questions[event["id"]] = Question(
+            event["id"], event["stage"], measurement, -vector if swapped else vector, first, second, swapped
+        )
+
+    def _on_answer(self, event: Event) -> None:
+        self._count(event["id"], event["answer"], 1)
+        self._answers[event["id"]] = event["answer"]
+
+    def _on_undo(self, event: Event) -> None:
+        self._count(event["id"], self._answers.pop(event["id"]), -1)
+
+    def _count(self, question: int, answer: int, by: int) -> None:
+        known = self._questions[question]
+        stage = self._stages[known.stage]
+        place = _place(stage.plan, known.measurement)
+        stage.pulls[place] += by
+        stage.wins[place] += by * (answer ^ known.swapped)
+        stage.closed.discard(question)
+        (stage.waiting.discard if by > 0 else stage.waiting.add)(question)
+        self._changed.add(known.stage)
+
+    def _on_skip(self, event: Event) -> None:
+        stage = self._stages[self._questions[event["id"]].stage]
+        stage.waiting.discard(event["id"])
+        stage.closed.add(event["id"])
+        self._changed.add(stage.plan.stage)
+
+    _on_tie = _on_skip
+
+    def _on_look(self, event: Event) -> None:
+        self._sealed = event["stages"]
+
+    def _on_verdict(self, event: Event) -> None:
+        self._sealed = self._complete_stages()
+        self._verdict = Verdict.from_json(event)
+
+
+def find_best(
+    problem: Problem,
+    judge: Judge | BatchJudge | PlanJudge,
+    *,
+    delta: float = 0.05,
+    epsilon: float = 0.0,
+    budget: int | None = None,
+    policy: Policy[Any] | None = None,
+    seed: int = 0,
+    at_once: int | None = None,
+) -> Verdict:
+    """Ask the judge until the best item is known with probability 1 − delta.
+
+    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
+    so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
+    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
+
+    >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
+    >>> liking = {"red": 2, "green": 0, "blue": 1}
+    >>> judge = lambda question: int(liking[question.first] > liking[question.second])
+    >>> find_best(Problem.from_pairs(items), judge, budget=100).best
+    'red'
+    """
+    chosen = policy or (
+        RageGlm(delta=delta, epsilon=epsilon)
+        if budget is None
+        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
+    )
+    if isinstance(judge, PlanJudge):
+        return run(problem, chosen, judge, seed=seed)
+    session = Session(problem, chosen, seed=seed)
+    while questions := session.ask(at_once or 1):
+        answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
+        for question, answer in zip(questions, answers, strict=True):
+            if answer is None:
+                session.skip(question.id)
+            elif isinstance(answer, str) and answer == "tie":
+                session.tie(question.id)
+            else:
+                session.tell(question.id, answer)
+    return session.verdict()
+
+
+def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0) -> Verdict:
+    """Whole stages at once: the cost depends on the stages, not on the number of questions."""
+    rng = np.random.default_rng([seed, 1])
+    state = policy.start(problem)
+    while True:
+        state, outcome = policy.plan(state, rng)
+        if isinstance(outcome, Verdict):
+            return outcome
+        if isinstance(outcome, Wait):
+            raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
+        wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
+        state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
+
+
+def _place(plan: Plan, measurement: int) -> int:
+    return int(np.flatnonzero(plan.measurements == measurement)[0])
+
+
+def _event(line: str | Event, number: int) -> Event:
+    if isinstance(line, dict):
+        return line
+    try:
+        event = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"Line {number} of the log is not JSON ({error}); it may have been cut off.") from None
+    if not isinstance(event, dict):
+        raise InvalidInput(f"Line {number} of the log is not an event but {line[:60]!r}.")
+    return event
