@@ -138,3 +138,53 @@ def test_the_installed_command_starts():
     shown = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout
     assert "interval" in shown
     assert "study" in shown
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    (tmp_path / "items.csv").write_text("item,size,price\na,1,0\nb,0,1\nc,1,1\nd,0.2,0.3\n")
+    (tmp_path / "theta.csv").write_text("feature,theta\nprice,-0.5\nsize,1.0\n")
+    votes = ["a,b,a", "a,b,a", "a,b,b", "c,a,b", "c,a,a", "b,d,b", "b,d,a", "d,c,a", "d,c,b"]
+    (tmp_path / "votes.csv").write_text("item_a,item_b,winner\n" + "\n".join(votes) + "\n")
+    return tmp_path
+
+
+def test_limits_table_and_json_agree(catalogue):
+    words = ["limits", str(catalogue / "items.csv"), "--theta", str(catalogue / "theta.csv")]
+    fields = json.loads(surepick(*words, "--json"))
+    assert fields["best"] == "a"
+    assert fields["guarantee"] == "proved"
+    assert 0 <= fields["gap"] <= 0.01
+    assert fields["lower_bound"] <= fields["lower_bound_at_most"]
+    assert fields["measurements"] == 6
+    assert {each["name"] for each in fields["formulas"]} == {"rage-glm", "rage-glm-2", "gl-gape", "g-optimal"}
+    assert all((each["ratio"] is None) == each["order_only"] for each in fields["formulas"])
+    shown = surepick(*words, "--plot", str(catalogue / "limits.png"))
+    assert f"at least {fields['lower_bound']:,.1f}" in " ".join(shown.split())
+    assert (catalogue / "limits.png").stat().st_size > 1000
+
+
+def test_limits_from_answers_are_called_heuristic(catalogue):
+    words = ["limits", str(catalogue / "items.csv"), "--answers", str(catalogue / "votes.csv"), "--json"]
+    fields = json.loads(surepick(*words))
+    assert fields["guarantee"] == "heuristic"
+    assert fields["assumed"] == "estimate"
+
+
+@pytest.mark.parametrize(
+    ("theta", "options", "sentence"),
+    [
+        ("feature,theta\nprice,0\nsize,1\n", [], "Items a and c tie for the best under theta"),
+        ("feature,theta\nsize,1\n", [], "one number for each of the 2 features, got 1"),
+        ("feature,theta\nsize,1\nweight,2\n", [], "line 3: the items have no feature 'weight'"),
+        ("feature,theta\nsize,1\nsize,2\n", [], "line 3: feature 'size' is listed twice"),
+        ("feature,theta\nprice,-0.5\nsize,1\n", ["--delta", "0.45"], "delta must be below 1/2.4"),
+        ("feature,theta\nprice,-0.5\nsize,1\n", ["--answers", "votes.csv"], "Pass either --theta FILE"),
+    ],
+)
+def test_impossible_limits_get_one_sentence(catalogue, capsys, monkeypatch, theta, options, sentence):
+    (catalogue / "theta.csv").write_text(theta)
+    words = [str(catalogue / "items.csv"), "--theta", str(catalogue / "theta.csv"), *options]
+    said = refused(capsys, monkeypatch, "limits", *words)
+    assert sentence in said
+    assert said.count("\n") == 1

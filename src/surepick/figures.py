@@ -108,3 +108,15 @@ def draw_weights(names: Sequence[str], weights: Floats, path: Path, *, most: int
         axes.set_ylim(len(shown) - 0.5, -0.5)
         axes.set_xlabel("share of the questions, %")
         axes.grid(visible=False, axis="y")
+
+
+def draw_questions(names: Sequence[str], questions: Floats, path: Path, *, bound: float) -> None:
+    """Numbers of questions by name on a logarithmic scale, with the bound that no method beats as a line."""
+    with figure(path, size=(7.0, 1.3 + 0.32 * len(names))) as (axes,):
+        axes.barh(range(len(names)), questions, color="#1f5fa8")
+        axes.axvline(bound, color="#c1121f", lw=1.4, label=f"no method below {bound:,.3g} on average")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set(xscale="log", xlabel="questions")
+        axes.grid(visible=False, axis="y")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.22), frameon=False, fontsize=8)

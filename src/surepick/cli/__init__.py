@@ -7,6 +7,7 @@ import typer
 from surepick.cli.bench import bench
 from surepick.cli.design import design
 from surepick.cli.interval import interval
+from surepick.cli.limits import limits
 from surepick.cli.study import study
 from surepick.errors import SurepickError
 
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(design)
 app.command()(interval)
+app.command()(limits)
 app.command()(study)
 app.command()(bench)
 

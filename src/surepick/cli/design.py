@@ -38,7 +38,7 @@ def design(
     from surepick.tables import read_table
 
     table = read_table(items)
-    names, vectors = _read_items(table, score)
+    names, vectors = read_items(table, score)
     result = _solve(table, names, vectors, criterion, ask, at, score, gap, max_seconds)
     result, allocation = _rounded(result, vectors, n)
     questions = _questions(result, names)
@@ -70,7 +70,7 @@ def design(
         raise typer.Exit(1)
 
 
-def _read_items(table: "Table", score: str | None) -> "tuple[list[str], NDArray[np.float64]]":
+def read_items(table: "Table", score: str | None) -> "tuple[list[str], NDArray[np.float64]]":
     """Names and vectors; items without features get one coordinate each."""
     import numpy as np
 

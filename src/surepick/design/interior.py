@@ -15,7 +15,9 @@ steps suffice. The predictor and corrector follow Mehrotra (SIAM J. Optim. 2, 19
 """
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -48,8 +50,88 @@ def minimax(
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
     is returned also where the gap is not reached.
     """
-    size = len(x) + len(y)
-    state = _Minimax.start(x, y, mass, dual)
+    best, iterations = follow(_Minimax.start(x, y, mass, dual), gap=gap, deadline=deadline, most=most)
+    return Central(best.s, best.w, iterations, best.gap)
+
+
+@dataclass(frozen=True)
+class _Step:
+    s: Floats
+    u: Floats
+    v: Floats
+    w: Floats
+
+
+class Iterate(ABC):
+    """A point of the method for any problem: minimise Σ s subject to s ≥ 0 and concave slacks f(s) ≥ 0.
+
+    At the optimum u = f(s), 1 = gᵀw + v, w·u = 0 and v·s = 0, where g = ∂f/∂s. u = f(s) holds in the limit only. Tied
+    to it at every step, a curved f would allow tiny steps once some slacks are small; and as scale is free, an iterate
+    need not be feasible to be of use.
+    """
+
+    s: Floats
+    v: Floats
+    """Multipliers of s ≥ 0."""
+    w: Floats
+    """Multipliers of the slacks."""
+    u: Floats
+    missed: Floats
+    """u − f(s)."""
+    g: Floats
+    """Slopes of the slacks, one row a slack."""
+
+    @property
+    @abstractmethod
+    def gap(self) -> float:
+        """Relative distance of the value from a bound."""
+
+    @abstractmethod
+    def curvature(self) -> Floats:
+        """Hessian of −Σ w·f(s), positive semidefinite; the array may be overwritten."""
+
+    @abstractmethod
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> Self | None:
+        """The iterate at another point; None where it cannot be computed or is infeasible by a half or more."""
+
+    def hessian(self) -> Floats:
+        """The matrix of Newton's system in s, the other unknowns eliminated."""
+        matrix = self.curvature()
+        slopes = self.g * np.sqrt(self.w / self.u)[:, None]
+        matrix += slopes.T @ slopes
+        matrix[np.diag_indices(len(matrix))] += self.v / self.s
+        return matrix
+
+    def direction(
+        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
+    ) -> _Step:
+        """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
+        right_w, right_v = centre - products_w, centre - products_v
+        s = newton.solve(((right_w + self.w * self.missed) / self.u) @ self.g + right_v / self.s - 1.0)
+        u = self.g @ s - self.missed
+        w = (right_w - self.w * u) / self.u - self.w
+        v = (right_v - self.v * s) / self.s - self.v
+        return _Step(s, u, v, w)
+
+    def move(self, step: _Step) -> Self | None:
+        """Go along the step as far as everything stays positive."""
+        primal = min(1.0, TO_THE_BOUNDARY * min(_room(self.s, step.s), _room(self.u, step.u)))
+        below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
+        v, w = self.v + below * step.v, self.w + below * step.w
+        while primal > 1e-3:
+            moved = self.at(self.s + primal * step.s, self.u + primal * step.u, v, w)
+            if moved is not None:
+                return moved
+            primal *= 0.7
+        return None
+
+
+Point = TypeVar("Point", bound=Iterate)
+
+
+def follow(state: Point, *, gap: float, deadline: float = np.inf, most: int = 60) -> tuple[Point, int]:
+    """Follow the central path from a point until the gap is reached; the best point seen, and the steps taken."""
+    size = len(state.s) + len(state.u)
     best, iterations = state, 0
     while best.gap > gap and iterations < most and time.perf_counter() < deadline:
         iterations += 1
@@ -74,23 +156,11 @@ def minimax(
         state = moved
         if state.gap < best.gap:
             best = state
-    return Central(best.s, best.w, iterations, best.gap)
+    return best, iterations
 
 
-@dataclass(frozen=True)
-class _Step:
-    s: Floats
-    u: Floats
-    v: Floats
-    w: Floats
-
-
-class _Minimax:
-    """An iterate: s, v of the measurement vectors, w and slack u of the directions.
-
-    u = 1 − f holds in the limit only. Tied to it at every step, the curved f would allow tiny steps once some slacks
-    are small; and as scale is free, an iterate need not be feasible to be a design.
-    """
+class _Minimax(Iterate):
+    """An iterate: s, v of the measurement vectors, w and slack 1 − f of the directions."""
 
     def __init__(
         self, x: Floats, y: Floats, s: Floats, u: Floats | None, v: Floats, w: Floats, xw: Floats, yw: Floats
@@ -131,42 +201,20 @@ class _Minimax:
         bound = weighted**2 / (float(self.reached.max()) * float(self.w.sum()))
         return float(self.s.sum()) * float(self.f.max()) / bound - 1.0
 
-    def hessian(self) -> Floats:
-        """The matrix of Newton's system in s, the other unknowns eliminated."""
+    def curvature(self) -> Floats:
+        """2(XH⁻¹Xᵀ)∘(XH⁻¹SH⁻¹Xᵀ)."""
         weighted = (self.yw * self.w[:, None]).T @ self.yw
-        matrix = self.xw @ (2.0 * weighted) @ self.xw.T
+        matrix = np.asarray(self.xw @ (2.0 * weighted) @ self.xw.T)
         matrix *= self.xw @ self.xw.T
-        slopes = self.g * np.sqrt(self.w / self.u)[:, None]
-        matrix += slopes.T @ slopes
-        matrix[np.diag_indices(len(matrix))] += self.v / self.s
         return matrix
 
-    def direction(
-        self, newton: "_Newton", centre: float, products_w: Floats | float, products_v: Floats | float
-    ) -> _Step:
-        """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
-        right_w, right_v = centre - products_w, centre - products_v
-        s = newton.solve(((right_w + self.w * self.missed) / self.u) @ self.g + right_v / self.s - 1.0)
-        u = self.g @ s - self.missed
-        w = (right_w - self.w * u) / self.u - self.w
-        v = (right_v - self.v * s) / self.s - self.v
-        return _Step(s, u, v, w)
-
-    def move(self, step: _Step) -> "_Minimax | None":
-        """Go along the step as far as everything stays positive and no direction is missed by half or more."""
-        primal = min(1.0, TO_THE_BOUNDARY * min(_room(self.s, step.s), _room(self.u, step.u)))
-        below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
-        while primal > 1e-3:
-            s = self.s + primal * step.s
-            white = _whitener(self.x, s)
-            if white is not None:
-                yw = self.y @ white
-                f = np.einsum("ij,ij->i", yw, yw)
-                if f.max() <= 1.5:
-                    u, v, w = self.u + primal * step.u, self.v + below * step.v, self.w + below * step.w
-                    return _Minimax(self.x, self.y, s, u, v, w, self.x @ white, yw)
-            primal *= 0.7
-        return None
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Minimax | None":
+        """Whiten anew."""
+        white = _whitener(self.x, s)
+        if white is None:
+            return None
+        moved = _Minimax(self.x, self.y, s, u, v, w, self.x @ white, self.y @ white)
+        return moved if moved.f.max() <= 1.5 else None
 
 
 def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float = np.inf, most: int = 60) -> Central:

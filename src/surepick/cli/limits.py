@@ -1,0 +1,232 @@
+"""`surepick limits`: how many questions any method needs for these items, and what formulas of the literature say."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from surepick.cli.design import Ask
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from surepick.limits import Formula, Instance, LowerBound
+    from surepick.tables import Table
+
+ALL_PAIRS = 20_000
+"""Up to this many pairs all can be asked; beyond, so many that are drawn at random."""
+
+DRAWN_PAIRS = 5_000
+
+FORMULA_GAP = 0.05
+"""Accuracy of the designs inside printed formulas, whose constants are rough."""
+
+
+def limits(
+    items: Annotated[Path, typer.Argument(help="Items: column item, every other numeric column a feature.")],
+    theta: Annotated[
+        Path | None,
+        typer.Option(help="The assumed truth: columns feature,theta (item names where items have no features)."),
+    ] = None,
+    answers: Annotated[Path | None, typer.Option(help="Or earlier answers, to estimate it from.")] = None,
+    delta: Annotated[float, typer.Option(help="Error probability of the methods.")] = 0.05,
+    ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",
+    gap: Annotated[float, typer.Option(help="How far both certificates may be apart, relatively.")] = 0.01,
+    seed: Annotated[int, typer.Option(help="Of the pairs drawn where there are too many.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the numbers into this PNG, SVG or PDF file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The least expected number of questions, certified, beside printed formulas. Exit code 1 if not certified."""
+    from dataclasses import replace
+
+    from surepick.cli.design import read_items
+    from surepick.cli.output import print_json
+    from surepick.guarantee import Guarantee
+    from surepick.limits import Instance, lower_bound, rho_opt, rho_star
+    from surepick.limits.transport import nats
+    from surepick.tables import read_table
+
+    table = read_table(items)
+    names, vectors = read_items(table, None)
+    truth = _truth(table, names, vectors, theta, answers, items)
+    instance = Instance(_measurements(vectors, ask, seed), vectors, truth, names=names)
+    bound = lower_bound(instance, delta=delta, gap=gap)
+    if theta is None:  # the bound is proved for the theta it assumes, and that is a guess here
+        bound = replace(bound, guarantee=Guarantee.HEURISTIC)
+    quadratic, star = rho_opt(instance), rho_star(instance, gap=FORMULA_GAP)
+    formulas = _formulas(instance, delta)
+    if plot is not None:
+        import numpy as np
+
+        from surepick.figures import draw_questions
+
+        shown = [each for each in formulas if not each.order_only]
+        counts = np.array([2 * quadratic.value * nats(delta), *(each.questions for each in shown)])
+        draw_questions(["quadratic form", *(each.name for each in shown)], counts, plot, bound=bound.questions)
+    if json:
+        print_json(
+            {
+                "best": names[bound.best],
+                "delta": delta,
+                "assumed": "theta" if theta is not None else "estimate",
+                "measurements": len(instance.measurements),
+                "lower_bound": bound.questions,
+                "lower_bound_at_most": bound.questions_at_most,
+                "gap": bound.gap,
+                "guarantee": str(bound.guarantee),
+                "status": str(bound.status),
+                "seconds": bound.seconds,
+                "rivals": {
+                    names[rival]: weight for rival, weight in zip(bound.rivals, bound.dual_weights, strict=True)
+                },
+                "smallest_gap": instance.smallest_gap,
+                "kappa": instance.kappa,
+                "rho_opt": quadratic.value,
+                "rho_star": star.total,
+                "formulas": [
+                    {
+                        "name": each.name,
+                        "questions": each.questions,
+                        "ratio": _ratio(each, bound),
+                        "guarantee": str(each.guarantee),
+                        "statement": each.statement,
+                        "order_only": each.order_only,
+                    }
+                    for each in formulas
+                ],
+            }
+        )
+    else:
+        _print_table(instance, names, bound, quadratic.value, formulas)
+        if plot is not None:
+            print(f"Figure: {plot}")
+    if bound.gap > gap:
+        raise typer.Exit(1)
+
+
+def _truth(
+    table: "Table",
+    names: list[str],
+    vectors: "NDArray[np.float64]",
+    theta: Path | None,
+    answers: Path | None,
+    items: Path,
+) -> "NDArray[np.float64]":
+    """θ as given, or the maximum-likelihood estimate from answers."""
+    from surepick.errors import InvalidInput
+
+    if (theta is None) == (answers is None):
+        raise InvalidInput("Pass either --theta FILE, the assumed truth, or --answers FILE to estimate it from.")
+    if theta is not None:
+        from surepick.cli.answers import BOOKKEEPING, NOT_FEATURES
+
+        features = [name for name in table.columns if name not in NOT_FEATURES + BOOKKEEPING] or names
+        return _read_theta(theta, features)
+    from surepick.cli.answers import read_answers
+    from surepick.confidence.result import pooled
+    from surepick.logistic import fit
+
+    assert answers is not None
+    estimate = fit(pooled(read_answers(answers, items).answers))
+    if not estimate.converged:
+        raise InvalidInput(f"The answers do not determine theta: {estimate.status.sentence}")
+    return estimate.theta
+
+
+def _read_theta(path: Path, features: list[str]) -> "NDArray[np.float64]":
+    """One number a feature, in any order."""
+    import numpy as np
+
+    from surepick.errors import InvalidInput
+    from surepick.tables import read_table
+
+    table = read_table(path)
+    given, numbers = table.text("feature"), table.numbers(["theta"])[:, 0]
+    for row, name in enumerate(given):
+        if name not in features:
+            raise table.refusal(row, f"the items have no feature {name!r}; they have {', '.join(features[:8])}")
+        if name in given[:row]:
+            raise table.refusal(row, f"feature {name!r} is listed twice")
+    missing = [name for name in features if name not in given]
+    if missing:
+        raise InvalidInput(
+            f"theta must have one number for each of the {len(features)} features, got {len(given)}: "
+            f"{table.source} lacks {missing[0]!r}."
+        )
+    values = dict(zip(given, numbers, strict=True))
+    return np.array([values[name] for name in features])
+
+
+def _measurements(vectors: "NDArray[np.float64]", ask: Ask, seed: int) -> "NDArray[np.float64]":
+    """What can be asked: every item, every pair, or pairs drawn where there are too many to list."""
+    import numpy as np
+
+    count = len(vectors)
+    if ask == "items" or count < 2:
+        return vectors
+    if count * (count - 1) // 2 <= ALL_PAIRS:
+        first, second = np.triu_indices(count, 1)
+    else:
+        rng = np.random.default_rng(seed)
+        first = rng.integers(0, count, size=DRAWN_PAIRS)
+        second = (first + rng.integers(1, count, size=DRAWN_PAIRS)) % count
+    differences = vectors[first] - vectors[second]
+    return np.asarray(differences[differences.any(axis=1)])
+
+
+def _formulas(instance: "Instance", delta: float) -> "list[Formula]":
+    from surepick.limits import (
+        fixed_g_optimal_formula,
+        kazerouni_wein_formula,
+        rage_glm_2_formula,
+        rage_glm_formula,
+    )
+
+    return [
+        rage_glm_formula(instance, delta=delta, gap=FORMULA_GAP),
+        rage_glm_2_formula(instance, delta=delta, gap=FORMULA_GAP),
+        kazerouni_wein_formula(instance),
+        fixed_g_optimal_formula(instance),
+    ]
+
+
+def _ratio(formula: "Formula", bound: "LowerBound") -> float | None:
+    return None if formula.order_only else formula.questions / bound.questions
+
+
+def _print_table(
+    instance: "Instance", names: list[str], bound: "LowerBound", rho: float, formulas: "list[Formula]"
+) -> None:
+    from rich.console import Console
+
+    from surepick.cli.output import print_table
+    from surepick.limits.transport import nats
+
+    console = Console()
+    hardest = names[bound.rivals[bound.dual_weights.argmax()]]
+    assumed = "the assumed theta" if bound.guarantee == "proved" else "the estimate, taken for the truth"
+    console.print(
+        f"Best under {assumed}: {names[bound.best]}, ahead by {instance.smallest_gap:.4g} in log-odds; hardest "
+        f"rival: {hardest}. Every method of error probability {bound.delta:g} asks at least {bound.questions:,.1f} "
+        f"questions on average (certified to {100 * bound.gap:.2g}%, {bound.seconds:.2g} s)."
+    )
+    rows: list[dict[str, object]] = [
+        {"what": "lower bound", "questions": bound.questions, "ratio": 1.0, "guarantee": str(bound.guarantee)},
+        {
+            "what": "its quadratic form",
+            "questions": 2 * rho * nats(bound.delta),
+            "ratio": 2 * rho * nats(bound.delta) / bound.questions,
+            "guarantee": "heuristic",
+        },
+    ]
+    rows += [
+        {
+            "what": f"{each.name}: {each.statement}" + (" (order only)" if each.order_only else ""),
+            "questions": float(each.questions),
+            "ratio": _ratio(each, bound),
+            "guarantee": str(each.guarantee),
+        }
+        for each in formulas
+    ]
+    print_table("Questions, and their ratio to the lower bound", rows)

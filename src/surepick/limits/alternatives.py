@@ -1,0 +1,187 @@
+"""For every rival the parameter that is hardest to tell from θ* and makes it as good as the best item.
+
+With v = z* − z, the alternative of rival z under masses λ on the measurement vectors is
+
+    θ_z = argmin { Σ λ_x·KL(x; θ*, θ) : vᵀθ ≤ 0 },
+
+a logistic loss with λ_x pulls and λ_x·μ(xᵀθ*) wins on a hyperplane. All rivals are solved side by side: the Hessians of
+many rivals are one matrix product with the list of xxᵀ.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.limits.divergence import alpha, kl_divergence
+from surepick.logistic import variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_STEPS = 200
+ENTRIES_PER_BLOCK = 1_000_000
+"""Rivals are taken in blocks such that their logits on all rows hold about this many numbers."""
+
+
+LOSS_RAISED = 1.1
+"""Covers what rounding takes off a decrement."""
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """What was found, one entry a rival."""
+
+    shift: Floats
+    """θ_z − θ*, one row a rival; vᵀθ_z = 0 to rounding."""
+    cost: Floats
+    """Σ λ·KL at θ_z: an upper bound of the least cost."""
+    floor: Floats
+    """A lower bound of the least cost, by the decrement of Newton's method; see `_floor`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows x of positive mass and the logits under θ*, in coordinates they span."""
+
+    x: Floats
+    logits: Floats
+    mass: Floats
+    outer: Floats
+    """All xxᵀ, one flattened matrix a row."""
+
+    @classmethod
+    def of(cls, x: Floats, logits: Floats, mass: Floats) -> "Measured":
+        """List the xxᵀ."""
+        return cls(x, logits, mass, np.einsum("mi,mj->mij", x, x).reshape(len(x), -1))
+
+    def with_mass(self, mass: Floats) -> "Measured":
+        """Other masses on the same rows."""
+        return Measured(self.x, self.logits, mass, self.outer)
+
+    def hessians(self, shift: Floats) -> Floats:
+        """Σ λ·s(xᵀθ)·xxᵀ at θ* + every shift; O(k m d²) as one product."""
+        weights = self.mass * variance(self.logits + shift @ self.x.T)
+        return np.asarray((weights @ self.outer).reshape(len(shift), self.x.shape[1], -1))
+
+    def divergences(self, shift: Floats) -> Floats:
+        """KL(x; θ*, θ* + shift), one row a shift."""
+        return kl_divergence(self.logits, self.logits + shift @ self.x.T)
+
+    def slopes(self, shift: Floats) -> Floats:
+        """μ(xᵀθ) − μ(xᵀθ*), one row a shift: KL changes by this times xᵀ(change of θ)."""
+        moved = shift @ self.x.T
+        return np.asarray(alpha(self.logits, self.logits + moved) * moved)
+
+
+def nearest_alternatives(
+    measured: Measured, normals: Floats, gaps: Floats, start: Floats, *, tolerance: float
+) -> Alternatives:
+    """Solve all rivals to a relative error of about `tolerance` in the cost, and of its root in θ.
+
+    `normals` are v = z* − z and `gaps` vᵀθ* > 0, one a rival; `start` are shifts to begin from. A Newton step costs
+    O(k m d²) for k rivals and m rows; five to ten steps are usual.
+    """
+    shift, cost, floor = start.copy(), np.empty(len(normals)), np.empty(len(normals))
+    size = max(1, ENTRIES_PER_BLOCK // len(measured.x))
+    for first in range(0, len(normals), size):
+        part = slice(first, first + size)
+        shift[part], cost[part], floor[part] = _newton(measured, normals[part], gaps[part], start[part], tolerance)
+    return Alternatives(shift, cost, floor)
+
+
+def _newton(
+    measured: Measured, normals: Floats, gaps: Floats, start: Floats, tolerance: float
+) -> tuple[Floats, Floats, Floats]:
+    """Newton's method with the step rule of `logistic.newton`, each rival by itself until it is done."""
+    shift = _feasible(start, normals, gaps)
+    decrement = np.full(len(shift), np.inf)
+    going = np.arange(len(shift))
+    for count in range(MOST_STEPS):
+        here, normal = shift[going], normals[going]
+        gradient = (measured.mass * measured.slopes(here)) @ measured.x
+        inverses = Inverses(measured.hessians(here))
+        ahead, across = inverses.times(gradient), inverses.times(normal)
+        along = np.einsum("ij,ij->i", normal, ahead) / np.einsum("ij,ij->i", normal, across)
+        step = along[:, None] * across - ahead
+        squared = np.maximum(-np.einsum("ij,ij->i", step, gradient - along[:, None] * normal), 0.0)
+        before, decrement[going] = decrement[going], np.sqrt(squared)
+        longest = np.abs(step @ measured.x.T).max(axis=1)
+        at_the_floor = (longest < 1e-3) & (decrement[going] > before / 2)
+        # gᵀ(θ − θ*) is KL both ways round added up: as good a measure of the cost, and it comes for free.
+        left = (squared > tolerance / 2 * np.einsum("ij,ij->i", gradient, here)) | (longest > 1.0)
+        left &= ~at_the_floor
+        if not left.any() or count == MOST_STEPS - 1:
+            break
+        fraction = np.where(longest > 1.0, np.log1p(longest) / np.maximum(longest, 1.0), 1.0)
+        moved = _feasible(here + fraction[:, None] * step, normal, gaps[going])
+        shift[going[left]], going = moved[left], going[left]
+    cost = measured.divergences(shift) @ measured.mass
+    return shift, cost, _floor(measured, shift, cost, decrement)
+
+
+def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -> Floats:
+    """A lower bound of the least cost from a point near it.
+
+    With ν = max ‖x‖ in H⁻¹ and ε the decrement, the cost at distance t (in H) is at least cost − εt + (e^{−νt} + νt −
+    1)/ν², because the third derivative is at most max |xᵀstep| times the second. Its minimum over t, for εν < 1, is
+    cost − (εν + (1 − εν)·log(1 − εν))/ν².
+    """
+    inverses = Inverses(measured.hessians(shift))
+    norms = inverses.matrices().reshape(len(shift), -1) @ measured.outer.T
+    reach = np.sqrt(np.maximum(norms.max(axis=1), 1e-300))
+    product = np.minimum(decrement * reach, 1.0)
+    lost = product + (1.0 - product) * np.log1p(-np.minimum(product, 1.0 - 1e-16))
+    # A product near one proves nothing; a small one cancels in the closed form, where it is ε²/2·(1 + εν/3 + …).
+    small = product < 1e-3
+    lost = np.where(small, product**2 / 2 * (1.0 + product), lost) / reach**2
+    proved = (product < 1.0) & inverses.trusted
+    return np.asarray(np.where(proved, np.maximum(cost - LOSS_RAISED * lost, 0.0), 0.0))
+
+
+def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) -> Floats:
+    """Minimisers of the quadratic approximation at θ*, or the points nearest to θ* where those cost less."""
+    across = Inverses(measured.hessians(np.zeros((1, measured.x.shape[1])))).times(normals)
+    guesses = (-gaps[:, None] / np.einsum("ij,ij->i", normals, across)[:, None]) * across
+    nearest = -gaps[:, None] * normals / np.einsum("ij,ij->i", normals, normals)[:, None]
+    better = measured.divergences(nearest) @ measured.mass < measured.divergences(guesses) @ measured.mass
+    return np.asarray(np.where(better[:, None], nearest, guesses))
+
+
+def fixed_point(measured: Measured, normals: Floats, gaps: Floats, shift: Floats) -> Floats:
+    """Right side of θ_z − θ* = −gap·G⁻¹v/‖v‖²_{G⁻¹}, G = Σ λ·α(xᵀθ*, xᵀθ_z)·xxᵀ, which holds at the minimiser only.
+
+    (Jun et al. 2021, the equation for θ_z.) A check of the shifts found, not a way to find them.
+    """
+    weights = measured.mass * alpha(measured.logits, measured.logits + shift @ measured.x.T)
+    means = (weights @ measured.outer).reshape(len(shift), measured.x.shape[1], -1)
+    across = Inverses(means).times(normals)
+    return np.asarray(-(gaps / np.einsum("ij,ij->i", normals, across))[:, None] * across)
+
+
+def _feasible(shift: Floats, normals: Floats, gaps: Floats) -> Floats:
+    """The nearest points with vᵀ(θ* + shift) = 0."""
+    lacking = (gaps + np.einsum("ij,ij->i", normals, shift)) / np.einsum("ij,ij->i", normals, normals)
+    return np.asarray(shift - lacking[:, None] * normals)
+
+
+class Inverses:
+    """Inverses of many positive definite matrices, or of one to be used for many right sides."""
+
+    def __init__(self, matrices: Floats) -> None:
+        diagonal = np.maximum(np.einsum("kii->ki", matrices), 1e-300)
+        self.scale = 1.0 / np.sqrt(diagonal)
+        scaled = matrices * self.scale[:, None, :] * self.scale[:, :, None]
+        # A touch on the diagonal, so that rounding cannot make them singular.
+        np.einsum("kii->ki", scaled)[...] = 1.0 + 1e-13
+        self.inside = np.linalg.inv(scaled)
+        self.trusted: NDArray[np.bool_] = np.einsum("kii->k", self.inside) < 1e11
+        """Whether rounding and that touch change the inverse by little."""
+
+    def times(self, right: Floats) -> Floats:
+        """H⁻¹·right, one row a matrix."""
+        return np.asarray(np.matmul(self.inside, (right * self.scale)[:, :, None])[:, :, 0] * self.scale)
+
+    def matrices(self) -> Floats:
+        """The inverses themselves."""
+        return np.asarray(self.inside * self.scale[:, None, :] * self.scale[:, :, None])
