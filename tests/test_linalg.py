@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surepick import InvalidInput
 from surepick.linalg import column_scale, distinct_lines, factor, gram_matrix, norms, span_of
 
 UNITS = [(1.0,) * 4, (1e60, 1.0, 1e-60, 1e30), (1e-90, 1e90, 1.0, 1.0), (1.0, 1e8, 1e-8, 1e16)]
@@ -49,6 +50,18 @@ def test_fewer_rows_than_columns_and_no_rows_at_all():
     nothing = span_of(np.zeros((3, 2)))
     assert nothing.rank == 0
     assert nothing.contains(np.array([[0.0, 0.0], [1e-9, 0.0]])).tolist() == [True, False]
+
+
+def test_columns_repeated_in_units_too_different_are_refused_or_right(rng):
+    base = rng.normal(size=(20, 2))
+    for exponent in range(0, 100, 4):
+        rows = np.column_stack([base, base[:, 0]]) * [10.0**exponent, 1.0, 10.0 ** (exponent / 2)]
+        if exponent > 40:
+            with pytest.raises(InvalidInput, match="scale them to similar size"):
+                span_of(rows)
+        elif exponent < 20:
+            span = span_of(rows)
+            np.testing.assert_allclose(span.embed(span.coordinates(rows))[:, 1], rows[:, 1], atol=1e-6)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))

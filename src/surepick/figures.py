@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput, MissingExtra
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from surepick.confidence import Intervals
+
+Floats = NDArray[np.float64]
 
 COLOURS = {
     "corrected": "#0b6e4f",
@@ -88,3 +91,20 @@ def draw_intervals(results: Sequence[Intervals], names: Sequence[str], path: Pat
         axes.legend(
             loc="upper center", bbox_to_anchor=(0.5, -0.14 if height < 5 else -0.07), ncols=2, frameon=False, fontsize=8
         )
+
+
+def draw_weights(names: Sequence[str], weights: Floats, path: Path, *, most: int = 25) -> None:
+    """A bar for each of the `most` largest weights of a design, and one for all others together."""
+    order = np.argsort(-weights, kind="stable")
+    shown = [names[place] for place in order[:most]]
+    shares = [float(weights[place]) for place in order[:most]]
+    if len(order) > most:
+        shown.append(f"{len(order) - most} others")
+        shares.append(float(weights[order[most:]].sum()))
+    with figure(path, size=(7.0, 1.2 + 0.22 * len(shown))) as (axes,):
+        colours = ["#0b6e4f"] * min(len(order), most) + ["0.7"]
+        axes.barh(range(len(shown)), 100 * np.array(shares), color=colours[: len(shown)])
+        axes.set_yticks(range(len(shown)), shown)
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_xlabel("share of the questions, %")
+        axes.grid(visible=False, axis="y")

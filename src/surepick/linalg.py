@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
@@ -63,17 +66,13 @@ def span_of(rows: Floats) -> Span:
     """Find the space spanned by the rows; O(n d²) time, O(d²) memory beyond a block of rows.
 
     A well-conditioned Gram matrix of the scaled columns settles full rank in one pass; only otherwise is
-    the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE.
+    the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE. That takes a copy.
     """
     dimension = rows.shape[1]
+    if len(rows) >= dimension and _clearly_full_rank(gram_matrix(rows)):
+        return Span(dimension, dimension, None)
     scale = column_scale(rows)
-    usable = scale > 0
-    gram = gram_matrix(rows, column_factors=np.divide(1.0, scale, out=np.zeros_like(scale), where=usable))
-    if usable.all() and len(rows) >= dimension:
-        smallest = float(sl.eigh(gram, eigvals_only=True, subset_by_index=[0, 0])[0])
-        if smallest > 1e-8 * np.trace(gram):
-            return Span(dimension, dimension, None)
-    scaled = np.divide(rows, scale, out=np.zeros_like(rows), where=usable)
+    scaled = np.divide(rows, scale, out=np.zeros_like(rows), where=scale > 0)
     lengths = norms(scaled, axis=0)
     scaled /= np.where(lengths > 0, lengths, 1.0)
     triangular = sl.qr(scaled, mode="r", overwrite_a=True, check_finite=False)[0][:dimension]
@@ -90,7 +89,22 @@ def span_of(rows: Floats) -> Span:
     basis = np.zeros((dimension, rank))
     if rank:
         basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
-    return Span(dimension, rank, basis, scale)
+    span = Span(dimension, rank, basis, scale)
+    if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
+        raise InvalidInput(
+            "Columns are combinations of one another in units too different to tell, largest entries from "
+            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them alike or remove the repeated ones."
+        )
+    return span
+
+
+def _clearly_full_rank(gram: Floats) -> bool:
+    """Whether a Gram matrix, its columns scaled to length one, is far from singular; False if it was out of range."""
+    squares = gram.diagonal()
+    if not (squares.min() > 1e-200 and squares.max() < 1e200):
+        return False
+    lengths = np.sqrt(squares)
+    return bool(np.linalg.eigvalsh(gram / lengths / lengths[:, None])[0] > 1e-8 * len(gram))
 
 
 def column_scale(rows: Floats) -> Floats:
@@ -100,17 +114,16 @@ def column_scale(rows: Floats) -> Floats:
     return np.where(largest > 0, np.ldexp(1.0, exponent), 0.0)
 
 
-def gram_matrix(rows: Floats, weights: Floats | None = None, *, column_factors: Floats | None = None) -> Floats:
-    """Sum of weight · row rowᵀ in O(n d²) time and O(d²) memory beyond one block of rows."""
+def gram_matrix(rows: Floats, weights: Floats | None = None) -> Floats:
+    """Sum of weight · row rowᵀ, no weight negative, in O(n d²) time and O(d²) memory beyond one block of rows."""
     dimension = rows.shape[1]
     total = np.zeros((dimension, dimension))
     for start in range(0, len(rows), ROWS_PER_BLOCK):
         block = rows[start : start + ROWS_PER_BLOCK]
-        if column_factors is not None:
-            block = block * column_factors
-        weighted = block if weights is None else block * weights[start : start + ROWS_PER_BLOCK, None]
-        total += weighted.T @ block
-    return (total + total.T) / 2
+        if weights is not None:
+            block = block * np.sqrt(weights[start : start + ROWS_PER_BLOCK, None])
+        total += block.T @ block  # of one array with itself: half the work, and symmetric
+    return total
 
 
 def triangular_factor(rows: Floats) -> Floats:
@@ -167,13 +180,13 @@ class Factor:
 
     def solve(self, right: Floats) -> Floats:
         """M⁻¹ · right, for a vector or a matrix of columns."""
-        scaled = (right.T / self.diagonal).T
-        solution = sl.cho_solve((self.lower, True), scaled, check_finite=False)
+        solution, _ = lapack.dpotrs(self.lower, (right.T / self.diagonal).T, lower=1)
         return np.asarray((solution.T / self.diagonal).T)
 
     def whitened(self, rows: Floats) -> Floats:
         """Rows y with y·y' = xᵀ M⁻¹ x' for all pairs of the given rows x, x'."""
-        return np.asarray(sl.solve_triangular(self.lower, (rows / self.diagonal).T, lower=True, check_finite=False).T)
+        white, _ = lapack.dtrtrs(self.lower, (rows / self.diagonal).T, lower=1)
+        return np.asarray(white.T)
 
     def inverse_norms(self, rows: Floats) -> Floats:
         """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
@@ -190,14 +203,12 @@ class Factor:
 
 def factor(matrix: Floats) -> Factor | None:
     """Factor a symmetric positive definite matrix, or return None where it is numerically singular."""
-    diagonal = np.sqrt(np.diag(matrix))
-    if not (np.isfinite(diagonal).all() and (diagonal > 1e-130).all()):  # below, dividing by it overflows
+    squares = matrix.diagonal()
+    if not (squares.min() > 1e-260 and squares.max() < np.inf):  # below, dividing by the root overflows
         return None
-    try:
-        lower = sl.cholesky(matrix / diagonal / diagonal[:, None], lower=True, check_finite=False)
-    except sl.LinAlgError:
-        return None
+    diagonal = np.sqrt(squares)
+    lower, failed = lapack.dpotrf(matrix / diagonal / diagonal[:, None], lower=1)
     # A pivot this small means that rounding, not the data, decides the result.
-    if float(np.min(np.diag(lower))) < 1e-7:
+    if failed or lower.diagonal().min() < 1e-7:
         return None
     return Factor(diagonal, np.asarray(lower))

@@ -100,6 +100,8 @@ def counts(name: str, value: ArrayLike, *, length: int) -> Integers:
         raise InvalidInput(f"{name} must be a list of {length} counts, one a row, got shape {array.shape}.")
     if array.dtype.kind not in "iufb":
         raise InvalidInput(f"{name} must be whole numbers, got values of type {array.dtype}.")
+    if array.dtype.kind in "iub" and array.min(initial=0) >= 0 and array.max(initial=0) <= 2**53:
+        return array.astype(np.int64)
     if array.dtype.kind == "f":
         array = array.astype(np.float64)  # narrower floats cannot hold the limit below
     bad = np.flatnonzero(~np.isfinite(array) | (array < 0) | (array != np.floor(array)) | (array > 2**53))
@@ -130,8 +132,7 @@ def _holds_other_things(array: NDArray[Any]) -> bool:
 
 
 def _refuse_unusable(name: str, array: Floats) -> None:
-    with np.errstate(invalid="ignore"):
-        largest = np.max(np.abs(array), initial=0.0)
+    largest = np.maximum(array.max(initial=0.0), -array.min(initial=0.0))  # NaN if there is one; takes no copy
     if 0.0 < largest < 1.0 / LARGEST_ENTRY:
         raise InvalidInput(
             f"{name} must not be smaller than {1 / LARGEST_ENTRY:g} throughout, got at most {largest:g}; "

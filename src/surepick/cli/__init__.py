@@ -4,6 +4,8 @@ import sys
 
 import typer
 
+from surepick.cli.bench import bench
+from surepick.cli.design import design
 from surepick.cli.interval import interval
 from surepick.cli.study import study
 from surepick.errors import SurepickError
@@ -15,8 +17,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(design)
 app.command()(interval)
 app.command()(study)
+app.command()(bench)
 
 
 @app.callback()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from surepick.cli.output import print_json
+
 Data = Literal["adaptive", "fixed"]
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ def interval(
 ) -> None:
     """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
     from surepick.cli.answers import read_answers
-    from surepick.cli.output import print_json
     from surepick.confidence.menu import METHODS, default_methods, intervals_by_name
     from surepick.confidence.result import pooled
     from surepick.logistic import fit
@@ -100,8 +101,9 @@ def _print_tables(
         shown = "; ".join(recorded.left_out[:3]) + (" …" if len(recorded.left_out) > 3 else "")
         console.print(f"{len(recorded.left_out)} rows without a decision were left out ({shown}).")
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
-    for column in ("point", "method", "guarantee"):
-        grid.add_column(column)
+    grid.add_column("point")
+    for column in ("method", "guarantee"):
+        grid.add_column(column, no_wrap=True)
     for column in ("log-odds", "probability"):
         grid.add_column(column, justify="right", no_wrap=True)
     for i, name in enumerate(names):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,3 +26,26 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows under a title, one column for every field of any row."""
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table(title=title, title_justify="left")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        is_text = any(isinstance(row.get(name), str) for row in rows)
+        grid.add_column(name.replace("_", " "), justify="left" if is_text else "right")
+    for row in rows:
+        grid.add_row(*[_cell(row.get(name)) for name in names])
+    Console().print(grid)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from surepick.cli.output import print_json, print_table
+
 
 def study(
     name: Annotated[str, typer.Argument(help="Which study; `list` names them all.")],
@@ -24,7 +26,6 @@ def study(
     from rich.progress import Progress
 
     from surepick import __version__
-    from surepick.cli.output import print_json
     from surepick.errors import InvalidInput
     from surepick.studies import MODULES, Options, find_study, run_study
 
@@ -62,26 +63,5 @@ def study(
         print_json({"study": name, "version": __version__, "seed": seed, "runs": rows, "summary": summary})
         return
     for title, table in chosen.tables(summary):
-        _print_table(console, title, table)
+        print_table(title, table)
     console.print(f"{len(rows):,} rows and summary.json in {folder}/; figures: {', '.join(p.name for p in figures)}.")
-
-
-def _print_table(console: "object", title: str, rows: list[dict[str, object]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    assert isinstance(console, Console)
-    grid = Table(title=title, title_justify="left")
-    for name in rows[0] if rows else []:
-        grid.add_column(str(name).replace("_", " "), justify="left" if isinstance(rows[0][name], str) else "right")
-    for row in rows:
-        grid.add_row(*[_text(value) for value in row.values()])
-    console.print(grid)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

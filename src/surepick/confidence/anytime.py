@@ -79,7 +79,7 @@ class Evidence:
             return 0.0, 0.0
         if not self.span.contains(query[None, :])[0]:
             return -math.inf, math.inf
-        if self.least.at.value >= math.log(1 / delta):  # then no point of the set is known to start from
+        if self.least.at.value >= math.log(1 / delta):  # convexity says what lies outside only from a point inside
             return -math.inf, math.inf
         inside = self.span.coordinates(query)
         return -self._support(-inside, delta), self._support(inside, delta)
@@ -129,8 +129,6 @@ class Evidence:
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
         threshold = math.log(1 / delta)
-        if self.least.at.value >= threshold:  # convexity says what lies outside only from a point inside
-            return math.inf
         start = self.least.point
         centre = float(query @ start)
         width = self._first_width(query, threshold)

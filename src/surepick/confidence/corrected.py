@@ -55,8 +55,8 @@ def interval_corrected(
 
     Any of norm_bound (‖θ*‖), kappa (least variance of an asked vector) or logit_bounds (|xᵀθ*| of each row of the
     tally) bounds ξ from above; where that does not suffice, the anytime sequence does, for a fifth of delta. On the
-    theorem's own event ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries. One fit, O(p d²) beyond.
-    `fitted` and `evidence` reuse what was already computed from the same answers.
+    theorem's own event ξ is then refined from the fit. form="ellipsoid" holds for every x, not only the queries.
+    `fitted` and `evidence` reuse what was already computed from the same answers. One fit, O(p d²) beyond it.
 
     >>> tally = Tally([[1.0, 0.0], [0.0, 1.0]], pulls=[900, 900], wins=[500, 400])
     >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
+from surepick.design.determinant import determinant_search
 from surepick.design.directions import Family, Pairs, Rows, Union
-from surepick.design.result import Design, DesignStatus, measurements_of, start_weights
-from surepick.design.solver import Limits, MinimaxSearch, Outcome, determinant_search
+from surepick.design.frame import frame_of
+from surepick.design.result import Design, DesignStatus, Limits, Outcome, measurements_of, start_weights
+from surepick.design.search import MinimaxSearch
 from surepick.errors import InvalidInput
 from surepick.threads import threads_for
 
@@ -84,6 +86,9 @@ def pairs_optimal(
     The pairs are never listed: memory is O(n + k) rows for n vectors and k items. A round costs O(n d² + k d²) and
     up to 4096·k·d for guesses; the proof at the end O(k² d), run as products of blocks in single precision.
     """
+    if isinstance(measurements, Pairs) and measurements.scale == 1.0 and np.array_equal(measurements.items, items):
+        # What can be measured is what is to be known: then the theorem of Kiefer and Wolfowitz answers.
+        return _determinant("pairs", measurements, gap, start, max_rounds, max_seconds)
     return _minimax("pairs", measurements, [Pairs(items)], gap, start, max_rounds, max_seconds)
 
 
@@ -174,11 +179,12 @@ def _determinant(
     family = measurements_of(measurements)
     first = None if start is None else start_weights(start, family)
     with threads_for(0.0):
-        outcome, frame, _ = determinant_search(family, limits, first)
-    if criterion == "g":
+        frame = frame_of(family)
+        outcome = determinant_search(family, frame, limits, first)
+    if criterion != "d":
         return _design(criterion, family, outcome, outcome.value, outcome.lower_bound, limits, began)
     rows = frame.span.coordinates(family.vectors(outcome.members))
-    sign, logarithm = np.linalg.slogdet((rows * outcome.weights[:, None]).T @ rows)
+    _, logarithm = np.linalg.slogdet((rows * outcome.weights[:, None]).T @ rows)
     value = float(np.exp(-logarithm / frame.rank))
     return _design(criterion, family, outcome, value, value * frame.rank / outcome.value, limits, began)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design.farthest import Cloud, diameter, farthest_pairs
+from surepick.design.farthest import Cloud, diameter, farthest_pairs, longest_pairs
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import ROWS_PER_BLOCK, Span, norms, squared_lengths
 from surepick.threads import threads_for
@@ -29,6 +29,9 @@ class Family(Protocol):
     @property
     def dimension(self) -> int:
         """Length of a vector."""
+
+    def __len__(self) -> int:
+        """Number of members."""
 
     def spanning_rows(self) -> Floats:
         """Vectors that span the same space as all members."""
@@ -80,7 +83,7 @@ class Rows:
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return self.matrix.shape[1]
+        return int(self.matrix.shape[1])
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -108,10 +111,7 @@ class Rows:
     def longest(self, matrix: Floats, count: int, near: Integers) -> tuple[Integers, Floats]:
         """The `count` longest rows under the map, exactly."""
         lengths = self._lengths(matrix)
-        if count < len(lengths):
-            top = np.argpartition(-lengths, count)[:count]
-        else:
-            top = np.arange(len(lengths))
+        top = np.argpartition(-lengths, count)[:count] if count < len(lengths) else np.arange(len(lengths))
         top = top[np.argsort(-lengths[top], kind="stable")].astype(np.int64)
         return np.column_stack([top, top]), lengths[top]
 
@@ -152,19 +152,23 @@ class Pairs:
             raise InvalidInput(
                 f"{name} holds {len(self.items)} item, so there is no pair to compare; pass at least two."
             )
+        if not np.any(self.items != self.items[0]):
+            raise InvalidInput(
+                f"All rows of {name} are the same, so there is nothing to tell apart; check the features."
+            )
         self.centre = self.items.mean(axis=0)
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        return self.items.shape[1]
+        return int(self.items.shape[1])
 
     def __len__(self) -> int:
         return len(self.items) * (len(self.items) - 1) // 2
 
     def spanning_rows(self) -> Floats:
         """The items seen from their mean: they span what the differences span."""
-        return self.items - self.centre
+        return np.asarray(self.items - self.centre)
 
     def outside(self, span: Span) -> Integers | None:
         """A pair whose difference does not lie in the span, if there is one."""
@@ -184,8 +188,10 @@ class Pairs:
         with threads_for(2.0 * min(len(cloud), EVERY_ITEM) * len(cloud) * matrix.shape[1]):
             if len(cloud) <= EVERY_ITEM:
                 pairs = farthest_pairs(cloud, np.arange(len(cloud)), sweeps=1, most=len(cloud))
+                if len(cloud) < 2 * count:
+                    pairs = np.concatenate([pairs, longest_pairs(cloud, count)])
             else:
-                outer = np.argpartition(-cloud.squares, count)[:count]
+                outer = np.argsort(-cloud.squares, kind="stable")[:count]
                 pairs = farthest_pairs(cloud, np.concatenate([near.ravel(), outer]).astype(np.int64))
         pairs = np.unique(np.sort(pairs, axis=1), axis=0)
         distances = cloud.distances(pairs[:, 0], pairs[:, 1])

@@ -61,7 +61,7 @@ class Cloud:
         An inner product of length r+1 of terms whose absolute values sum to at most 3 errs by (r+1)·2⁻²⁴·3, the
         rounded inputs by 4·2⁻²⁴·3 more; one further unit covers second-order terms and the final sum.
         """
-        return (self.points.shape[1] + 6) * 2.0**-24 * 3.0
+        return 3.0 * 2.0**-24 * float(self.points.shape[1] + 6)
 
     def distances(self, first: Integers, second: Integers) -> Floats:
         """Squared distances between given points, in the original unit and in double precision."""
@@ -108,6 +108,18 @@ def farthest_pairs(cloud: Cloud, starts: Integers, *, sweeps: int = 3, most: int
         found.append(np.column_stack([rows, partner]))
         rows = np.unique(partner)
     return np.concatenate(found)
+
+
+def longest_pairs(cloud: Cloud, count: int) -> Integers:
+    """About the `count` longest of all pairs, rows (i, j); for few points, O(n²) memory in single precision."""
+    block = cloud.left @ cloud.right.T
+    block += cloud.squares[:, None].astype(np.float32)
+    first, second = np.triu_indices(len(cloud), k=1)
+    distances = block[first, second]
+    if count < len(distances):
+        top = np.argpartition(-distances, count)[:count]
+        first, second = first[top], second[top]
+    return np.column_stack([first, second]).astype(np.int64)
 
 
 def diameter(cloud: Cloud, known: float = 0.0) -> tuple[float, Integers]:

@@ -73,7 +73,7 @@ class Active:
         The rest are newcomers in the order given; `mass` is what each of them starts with.
         """
         rows = self.family.vectors(members)
-        chosen = []
+        chosen: list[int] = []
         for position, key in enumerate(_keys(rows)):
             if len(chosen) == most:
                 break
@@ -126,3 +126,9 @@ def _keys(rows: Floats) -> list[bytes]:
     first = np.argmax(rows != 0, axis=1)
     signs = np.where(rows[np.arange(len(rows)), first] < 0, -1.0, 1.0)
     return [row.tobytes() for row in rows * signs[:, None] + 0.0]
+
+
+def whitener(vectors: Floats, weights: Floats) -> Floats:
+    """C with C Cᵀ = H(weights)⁻¹; raises LinAlgError where H is singular to working precision."""
+    lower = np.linalg.cholesky((vectors * weights[:, None]).T @ vectors)
+    return np.asarray(sl.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False).T)

@@ -47,10 +47,9 @@ def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: flo
     """
     size = len(x) + len(y)
     state = _Minimax.start(x, y, mass, dual)
-    best, iteration = state, 0
-    for iteration in range(1, most + 1):
-        if best.gap <= gap:
-            break
+    best, iterations = state, 0
+    while best.gap > gap and iterations < most:
+        iterations += 1
         newton = _factor(state.hessian())
         if newton is None:
             break
@@ -72,7 +71,7 @@ def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: flo
         state = moved
         if state.gap < best.gap:
             best = state
-    return Central(best.s, best.w, iteration, best.gap)
+    return Central(best.s, best.w, iterations, best.gap)
 
 
 @dataclass(frozen=True)
@@ -170,11 +169,9 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) 
     xw = x @ white
     k = np.einsum("ij,ij->i", xw, xw)
     v = np.maximum(1.0 - k, 0.1)
-    iteration, reached = 0, np.inf
-    for iteration in range(1, most + 1):
-        reached = float(s.sum()) * float(k.max()) / dimension - 1.0
-        if reached <= gap:
-            break
+    iterations = 0
+    while float(s.sum()) * float(k.max()) > dimension * (1.0 + gap) and iterations < most:
+        iterations += 1
         matrix = (xw @ xw.T) ** 2
         matrix[np.diag_indices(len(matrix))] += v / s
         newton = _factor(matrix)
@@ -195,7 +192,7 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) 
             break
         xw = x @ white
         k = np.einsum("ij,ij->i", xw, xw)
-    return Central(s, np.zeros(0), iteration, reached)
+    return Central(s, np.zeros(0), iterations, float(s.sum()) * float(k.max()) / dimension - 1.0)
 
 
 @dataclass(frozen=True)
@@ -209,7 +206,7 @@ class _Newton:
 
 
 def _factor(matrix: Floats) -> _Newton | None:
-    """Factor a Newton matrix after scaling its diagonal to one; overwrites it. Rounding is answered by a small ridge."""
+    """Factor a Newton matrix, overwriting it, after scaling its diagonal to one; a small ridge answers rounding."""
     diagonal = np.diag(matrix).copy()
     if not (np.isfinite(diagonal).all() and (diagonal > 0).all()):
         return None

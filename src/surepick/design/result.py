@@ -1,27 +1,27 @@
 """What a design computation returns, and the proof of its lower bound."""
 
+import time
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design.directions import Family, Rows
+from surepick.design.directions import Family, Pairs, Rows
 from surepick.design.rounding import Allocation, apportion
+from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class DesignStatus(str, Enum):
+class DesignStatus(StrEnum):
     """How the search for a design ended; the value is the JSON field `status`."""
 
     CONVERGED = "converged"
     NOT_CONVERGED = "not converged"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def sentence(self) -> str:
@@ -97,7 +97,7 @@ class Design:
     def dense(self) -> Floats:
         """The weights of all measurement vectors in their order, zeros included."""
         if self.support.ndim != 1:
-            raise ValueError("A design over all pairs has no dense form; use support and weights.")
+            raise InvalidInput("A design over all pairs has no dense form; use support and weights.")
         result = np.zeros(self.size)
         result[self.support] = self.weights
         return result
@@ -107,27 +107,56 @@ class Design:
         return apportion(self.weights, n)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """When a search stops."""
+
+    gap: float
+    rounds: int
+    deadline: float
+
+    def exceeded(self, rounds: int) -> bool:
+        """Whether no further round may begin."""
+        return rounds >= self.rounds or time.perf_counter() > self.deadline
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search found: weights on members of the measurement family, and what is proved about them."""
+
+    members: Integers
+    weights: Floats
+    value: float
+    lower_bound: float
+    iterations: int
+    rounds: int
+    certificate: Certificate | None
+
+
 def measurements_of(value: ArrayLike | Family) -> Family:
     """Take a family as it is and anything else as a matrix with one measurement vector a row."""
-    if hasattr(value, "spanning_rows"):
+    if isinstance(value, Rows | Pairs):
         return value
-    return Rows(value, name="measurements")
+    return Rows(cast("ArrayLike", value), name="measurements")
 
 
 def start_weights(start: "Design | ArrayLike", family: Family) -> tuple[Integers, Floats]:
     """Members and positive weights of a warm start."""
     if isinstance(start, Design):
+        if start.size != len(family):
+            raise InvalidInput(
+                f"start is a design over {start.size} measurement vectors, but there are {len(family)}; "
+                "leave it out where the vectors have changed."
+            )
         members = start.support if start.support.ndim == 2 else np.column_stack([start.support] * 2)
-        return members.astype(np.int64), start.weights
-    weights = validate.vector("start", start, length=family_size(family))
+        return members, start.weights
+    if isinstance(family, Pairs):
+        raise InvalidInput("start must be a design where all pairs are measurable, got a list of weights.")
+    weights = validate.vector("start", start, length=len(family))
     if np.any(weights < 0) or not weights.any():
-        from surepick.errors import InvalidInput
-
-        raise InvalidInput("start must be weights, none negative and not all zero; pass a design or leave it out.")
+        raise InvalidInput(
+            f"start must be weights, none negative and not all zero, got a smallest of {weights.min():g} and a sum of "
+            f"{weights.sum():g}; pass a design or leave it out."
+        )
     chosen = np.flatnonzero(weights)
     return np.column_stack([chosen, chosen]).astype(np.int64), weights[chosen] / weights.sum()
-
-
-def family_size(family: Family) -> int:
-    """Number of members."""
-    return len(family)

@@ -1,5 +1,6 @@
 """Maximum likelihood on counts, with a certificate of how close to the optimum it came."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +13,7 @@ from scipy.special import xlog1py
 
 from surepick import validate
 from surepick.errors import InvalidInput, NotIdentifiable
-from surepick.linalg import Factor, Span, factor, norms, span_of
+from surepick.linalg import Factor, Span, factor, span_of
 from surepick.logistic.model import Derivatives, derivatives, probability_of_yes
 from surepick.logistic.newton import Progress, minimise
 from surepick.logistic.separation import separating_direction
@@ -195,12 +196,13 @@ class CountProblem:
 
     @cached_property
     def longest(self) -> float:
-        """Length of the longest row."""
-        return float(norms(self.rows).max())
+        """Length of the longest row; entries that passed `validate` can be squared."""
+        return float(np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows).max()))
 
     def movement(self, step: Floats) -> float:
         """Largest |xᵀstep|; a bound by lengths where that already settles that the full step is safe."""
-        bound = self.longest * float(np.linalg.norm(step))
+        with np.errstate(over="ignore"):  # from far out a full step may be beyond all numbers
+            bound = self.longest * math.sqrt(float(step @ step))
         return bound if bound <= 1.0 else float(np.max(np.abs(self.rows @ step)))
 
     def feasible(self, theta: Floats) -> Floats:
@@ -236,14 +238,15 @@ class CountProblem:
         exists_for_sure = ridge > 0
         progress = search(point, max_iterations, _never if exists_for_sure else _diverges)
         spent = progress.iterations
-        if not exists_for_sure and not (progress.done and self._optimum_exists(progress)):
+        reached = progress.done and (exists_for_sure or self._optimum_exists(progress))
+        if not exists_for_sure and not reached:
             # Newton diverges, or stopped where existence is not certain: the linear program decides.
             direction = separating_direction(self.rows, self.pulls, self.wins, orthogonal_to=self.normal)
             if direction is not None:
                 return self._separated(direction, spent)
             progress = search(progress.point, max_iterations - spent, _never)
             spent += progress.iterations
-        reached = progress.done and (exists_for_sure or self._optimum_exists(progress))
+            reached = progress.done and self._optimum_exists(progress)
         theta = progress.point
         return Solution(
             theta=theta,
@@ -276,7 +279,7 @@ class CountProblem:
         yes, no = probability_of_yes(logits), probability_of_yes(-logits)
         # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
         lower, upper = -no * change, yes * change
-        if np.any((np.minimum(lower, upper) < -1.0) & (self.pulls > 0)):
+        if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (self.pulls > 0)):
             return np.inf
         return float(self.pulls @ (yes * _bennett(lower) + no * _bennett(upper)))
 
@@ -284,12 +287,15 @@ class CountProblem:
         """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
 
         Along any direction the loss then grows at last, by f(θ+u) ≥ f(θ) − λδ + (e^{−kδ} + kδ − 1)/k² with
-        δ = ‖u‖ in the Hessian and k the largest such norm of a row: coercive exactly if kλ < 1. Far out on separated
-        data kλ rounds to one, so a tenth is kept as margin; what is lost by it, the linear program decides.
+        δ = ‖u‖ in the Hessian and k the largest such norm of a row: coercive exactly if kλ < 1. That k is at most the
+        longest row times the root of the trace of the inverse Hessian mostly settles it without a pass over the rows.
+        Far out on separated data kλ rounds to one, so a tenth is kept as margin; what is lost by it, the linear
+        program decides.
         """
         if progress.factor is None:
             return False
-        if progress.decrement == 0.0:
+        trace = float(np.sum(progress.factor.inverse_norms(np.eye(self.rows.shape[1])) ** 2))
+        if self.longest * math.sqrt(trace) * progress.decrement < 0.9:
             return True
         return float(progress.factor.inverse_norms(self.rows).max()) * progress.decrement < 0.9
 
@@ -318,7 +324,7 @@ class CountProblem:
         # A little ridge keeps the sample's optimum finite whatever was drawn.
         information = derivatives(sample.rows, sample.pulls, sample.wins, np.zeros(dimension)).hessian
         weight = ridge / 20 + 1e-6 * float(np.trace(information)) / dimension
-        rough = sample.solve(ridge=weight, start=np.zeros(dimension), tolerance=1e-2, max_iterations=20)
+        rough = sample.solve(ridge=weight, start=None, tolerance=1e-2, max_iterations=20)
         return rough.theta
 
 

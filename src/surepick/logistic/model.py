@@ -53,13 +53,12 @@ def derivatives(rows: Floats, pulls: Floats, wins: Floats, theta: Floats) -> Der
         block, n, k = rows[part], pulls[part], wins[part]
         v = block @ theta
         small = np.exp(-np.abs(v))
-        larger = 1.0 / (1.0 + small)
-        smaller = small * larger
+        larger = 1.0 / (1.0 + small)  # probability of the likelier answer
+        unlikely = n * (small * larger)  # expected number of the other one
         positive = v >= 0
-        yes = np.where(positive, larger, smaller)
-        no = np.where(positive, smaller, larger)
-        misses = n - k
-        value += float(n @ np.log1p(small) + misses @ np.maximum(v, 0.0) + k @ np.maximum(-v, 0.0))
-        gradient += (misses * yes - k * no) @ block
-        hessian += (block * (n * larger * smaller)[:, None]).T @ block
-    return Derivatives(value, gradient, (hessian + hessian.T) / 2)
+        limit = np.where(positive, n - k, -k)  # n·μ(v) − k as |v| grows
+        value += float(n @ np.log1p(small) + limit @ v)
+        gradient += (limit - np.where(positive, unlikely, -unlikely)) @ block
+        weighted = block * np.sqrt(unlikely * larger)[:, None]
+        hessian += weighted.T @ weighted  # of one array with itself: half the work, and symmetric
+    return Derivatives(value, gradient, hessian)

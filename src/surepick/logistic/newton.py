@@ -3,6 +3,7 @@
 One solver for all fits and infima of the project: plain, with a ridge, on a hyperplane.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -53,15 +54,20 @@ def minimise(
     `movement(step)` is R = max |xᵀstep| over the rows. For a logistic loss (with or without ridge) a step of
     fraction t changes it by at most −tλ² + λ²(e^{tR} − 1 − tR)/R², λ the decrement, because its third derivative
     is at most R times the second. So t = 1 descends for R ≤ 1 and t = log(1+R)/R is the best guaranteed fraction
-    beyond. For other convex functions a rise of the value halves the step.
+    beyond; there the full step is taken if it descends by as much as that fraction would for sure, λ²((1+R)·log(1+R) −
+    R)/R². For other convex functions a rise of the value halves the step.
     """
     progress = _look(function, start, function(start), normal, 0, np.inf, tolerance)
     while not progress.done and progress.iterations < max_iterations and not give_up(progress):
         length = movement(progress.step)
-        fraction = 1.0 if length <= 1.0 else max(1.0, float(np.log1p(length))) / length
         value, slack = progress.at.value, 1e-13 * (1.0 + abs(progress.at.value))
-        point = progress.point + fraction * progress.step
+        fraction = 1.0
+        point = progress.point + progress.step
         at = function(point)
+        if length > 1.0 and not at.value <= value - _promised(progress.decrement, length):
+            fraction = max(1.0, math.log1p(length)) / length
+            point = progress.point + fraction * progress.step
+            at = function(point)
         while not at.value <= value + slack and fraction > 1e-8:
             fraction /= 2
             point = progress.point + fraction * progress.step
@@ -74,6 +80,11 @@ def minimise(
             best = min(previous, progress, key=lambda each: each.decrement)
             return Progress(**{**vars(best), "iterations": progress.iterations, "done": best.factor is not None})
     return progress
+
+
+def _promised(decrement: float, length: float) -> float:
+    """By how much the best guaranteed fraction of a step descends at least."""
+    return (decrement / length) ** 2 * ((1.0 + length) * math.log1p(length) - length)
 
 
 def _look(

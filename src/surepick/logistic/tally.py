@@ -44,9 +44,7 @@ class Tally:
                 f"wins must not exceed pulls, got {ones[row]} wins in {asked[row]} pulls at row {row}; "
                 "pulls counts all answers, wins the ones among them."
             )
-        object.__setattr__(self, "vectors", clean)
-        object.__setattr__(self, "pulls", asked)
-        object.__setattr__(self, "wins", ones)
+        self._set(clean, asked, ones)
 
     @classmethod
     def from_answers(cls, vectors: ArrayLike, answers: ArrayLike) -> "Tally":
@@ -55,7 +53,7 @@ class Tally:
         ones = validate.counts("answers", answers, length=len(clean))
         if np.any(ones > 1):
             raise InvalidInput(f"answers must be 0 or 1, got {ones.max()}; pass counts as Tally(vectors, pulls, wins).")
-        return cls(clean, np.ones(len(clean), dtype=np.int64), ones)
+        return cls._of_checked(clean, np.ones(len(clean), dtype=np.int64), ones)
 
     @property
     def dimension(self) -> int:
@@ -104,7 +102,9 @@ class Tally:
     def asked(self) -> "Tally":
         """Without the vectors that were never asked."""
         keep = self.pulls > 0
-        return self if keep.all() else Tally(self.vectors[keep], self.pulls[keep], self.wins[keep])
+        if keep.all():
+            return self
+        return Tally._of_checked(self.vectors[keep], self.pulls[keep], self.wins[keep])
 
     def loss(self, theta: ArrayLike) -> float:
         """Negative log-likelihood Σ n·m(xᵀθ) − k·xᵀθ."""
@@ -160,6 +160,17 @@ class Tally:
             reason = str(error) or type(error).__name__
             raise InvalidInput(f"{file!s} is not a tally saved by surepick ({reason}).") from None
         return cls(vectors, pulls, wins)
+
+    def _set(self, vectors: Floats, pulls: Integers, wins: Integers) -> None:
+        for name, column in zip(("vectors", "pulls", "wins"), (vectors, pulls, wins), strict=True):
+            object.__setattr__(self, name, column)
+
+    @classmethod
+    def _of_checked(cls, vectors: Floats, pulls: Integers, wins: Integers) -> "Tally":
+        """A tally of columns that were checked before, which a second pass over long data would not improve."""
+        tally = cls.__new__(cls)
+        tally._set(vectors, pulls, wins)
+        return tally
 
     def _columns(self) -> tuple[Floats, Integers, Integers]:
         return self.vectors, self.pulls, self.wins

@@ -36,7 +36,14 @@ def tasks(options: Options) -> list[Params]:
     """Every design, dimension, ξ√γ and delta."""
     runs = options.runs or 200
     return [
-        {"design": design, "d": d, "relative_xi": relative, "delta": delta, "runs": runs}
+        {
+            "design": design,
+            "d": d,
+            "relative_xi": relative,
+            "delta": delta,
+            "runs": runs,
+            "slow_runs": max(1, runs // 5),
+        }
         for design in DESIGNS
         for d in options.dims or (2, 5, 10)
         for relative in RELATIVE_XI
@@ -56,7 +63,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     rows = []
     for number in range(task["runs"]):
         wins = rng.binomial(pulls, probability_of_yes(logits))
-        slow = number < max(1, task["runs"] // 5)
+        slow = number < task["slow_runs"]
         for name, result in _all_methods(
             Tally(vectors, pulls, wins), query, logits, theta, delta, number, slow
         ).items():

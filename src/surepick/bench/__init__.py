@@ -1,0 +1,12 @@
+"""Speed side by side with what a user would pick instead: every bench by name, each a function that returns rows.
+
+Reading order: `frame` (how times are taken and reported), then any bench.
+"""
+
+from surepick.bench.design import bench_design
+from surepick.bench.fit import bench_fit
+from surepick.bench.frame import Bench, Progress, Row
+
+BENCHES: dict[str, Bench] = {"design": bench_design, "fit": bench_fit}
+
+__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_design", "bench_fit"]

@@ -1,0 +1,38 @@
+"""What the documentation shows must run."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import surepick
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [info.name for info in pkgutil.walk_packages(surepick.__path__, "surepick.")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_of_pages_run(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        assert target.startswith("http") or (page.parent / target).exists(), f"{page.name} points at {target}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_hold(name):
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, extraglobs={"sp": surepick}).failed == 0
+
+
+def test_everything_exported_exists_and_is_documented():
+    for name in surepick.__all__:
+        assert getattr(surepick, name).__doc__, f"{name} has no docstring"
