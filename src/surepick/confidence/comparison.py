@@ -139,15 +139,9 @@ def interval_faury(
     scaled = Tally(tally.vectors / longest, tally.pulls, tally.wins)
     radius_of_ball = bound * longest
     d, answered = tally.dimension, tally.total
-    nats = math.log(1 / delta)
-    eta = (d + nats) / (radius_of_ball + 0.5)
-    root = math.sqrt(eta)
-    gamma = (
-        root * (radius_of_ball + 0.5)
-        + 2 / root * nats
-        + 2 * d / root * math.log(2 * math.sqrt(1 + answered / (d * eta)))
-    )
-    theta, attained = _project(scaled, eta, radius_of_ball)
+    eta = faury_ridge(d, radius_of_ball, delta)
+    gamma = faury_gamma(d, radius_of_ball, answered, delta)
+    theta, attained = project(scaled, eta, radius_of_ball)
     radius = (1 + 2 * radius_of_ball) * (gamma + attained)
     ridge = eta * np.eye(d)
     at_estimate = factor(scaled.information(theta) + ridge)
@@ -168,7 +162,23 @@ def interval_faury(
     )
 
 
-def _project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
+def faury_ridge(dimension: int, norm_bound: float, delta: float) -> float:
+    """η = (d + log(1/delta))/(S + 1/2), the ridge that Jun et al. 2021 choose, for vectors of length at most one."""
+    return (dimension + math.log(1 / delta)) / (norm_bound + 0.5)
+
+
+def faury_gamma(dimension: int, norm_bound: float, answers: float, delta: float) -> float:
+    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge."""
+    eta = faury_ridge(dimension, norm_bound, delta)
+    root = math.sqrt(eta)
+    return (
+        root * (norm_bound + 0.5)
+        + 2 / root * math.log(1 / delta)
+        + 2 * dimension / root * math.log(2 * math.sqrt(1 + answers / (dimension * eta)))
+    )
+
+
+def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     """A point of the ball with small ‖g(θ) − g(ridge estimate)‖ in H(θ)⁻¹, and that value: all the proof needs.
 
     The problem is not convex; a local search goes on from the penalised fit on the ball. Any point of it is valid.

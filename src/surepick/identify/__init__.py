@@ -1,25 +1,38 @@
 """Best-arm identification: problems, policies and verdicts.
 
 Reading order: `problem`, `policy` (what every policy is), `verdict`, `stagewise` (the frame of those that look after
-complete stages), `rage_glm`, `certified` (what a stage proves). See docs/identify.md.
+complete stages), `rage_glm`, `certified` (what a stage proves), `static`. See docs/identify.md.
 """
 
-from surepick.identify.menu import POLICIES, policy_from_json
+from surepick.identify.gl_gape import GlGapE
+from surepick.identify.menu import POLICIES, policy_from_json, policy_named
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.rage_glm import RageGlm
+from surepick.identify.rage_glm_2 import RageGlm2
+from surepick.identify.rage_glm_r import RageGlmR
+from surepick.identify.rage_linear import RageLinear
+from surepick.identify.static import GOptimal, Passive, Uniform
 from surepick.identify.verdict import Rival, Status, Verdict
 
 __all__ = [
     "POLICIES",
     "CannotClose",
+    "GOptimal",
+    "GlGapE",
+    "Passive",
     "Plan",
     "Policy",
     "Problem",
     "RageGlm",
+    "RageGlm2",
+    "RageGlmR",
+    "RageLinear",
     "Rival",
     "Status",
+    "Uniform",
     "Verdict",
     "Wait",
     "policy_from_json",
+    "policy_named",
 ]

@@ -73,10 +73,11 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size
     return Draft(design.support, rounded_up(design.weights, size.questions), {}), size
 
 
-def longest_asked(asked: Floats, information: Floats) -> float:
-    """The largest ‖x‖² of an asked vector in the inverse of Σ information·xxᵀ, on the span of those vectors."""
+def longest_asked(vectors: Floats, information: Floats) -> float:
+    """The largest ‖x‖² of an asked vector in the inverse of Σ information·xxᵀ, on the span of those with some."""
+    asked = vectors[information > 0]
     inside = span_of(asked).coordinates(asked)
-    shape = factor(gram_matrix(inside, information))
+    shape = factor(gram_matrix(inside, information[information > 0]))
     return math.inf if shape is None else float(shape.inverse_norms(inside).max()) ** 2
 
 

@@ -6,6 +6,7 @@ unasked keep what earlier ones said of them. Statements and proofs: docs/identif
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,13 +53,20 @@ class Certified:
 
 
 def certify(
-    rows: Floats, asked: Integers, pulls: Integers, wins: Integers, floors: Floats, budget: Budget
+    rows: Floats,
+    asked: Integers,
+    pulls: Integers,
+    wins: Integers,
+    floors: Floats,
+    budget: Budget,
+    *,
+    sharpen: bool = True,
 ) -> Certified | None:
     """Apply the corrected theorem to one stage; None where its burn-in fails or no estimate exists.
 
     The theorem bounds ξ = max ‖x‖ in H(θ*)⁻¹ from above by the floors of the asked vectors. On its event it then
     bounds every |xᵀ(θ̂ − θ*)|, hence raises the floors, hence shrinks ξ, and so on: all on one event, at no further
-    cost. One fit and a few passes of O(p d²) for p asked vectors; one pass over all rows.
+    cost (without `sharpen`, not even once). One fit, a few passes of O(p d²) for p asked vectors, one over all rows.
     """
     tally = Tally(rows[asked], pulls, wins)
     answered = tally.asked()
@@ -69,33 +77,70 @@ def certify(
         return None
     keep = asked[tally.pulls > 0]
     inside = found.span.coordinates(answered.vectors)
-    logits = answered.vectors @ found.theta
-    xi_estimated = float(found.inverse_norms(answered.vectors).max())
-    least = floors[keep]
-    certified: tuple[Radii, Factor, float] | None = None
-    for _ in range(30):
-        shape = factor(gram_matrix(inside, answered.pulls * least))
+    logits, xi_estimated = answered.vectors @ found.theta, float(found.inverse_norms(answered.vectors).max())
+
+    def radii_at(xi: float) -> Radii | None:
+        return _radii(xi, found, xi_estimated, budget)
+
+    reached = refine(
+        inside, answered.pulls.astype(float), floors[keep], logits, budget, radii_at, rounds=30 if sharpen else 1
+    )
+    if reached is None:
+        return None
+    raised = np.maximum(floors, _floors_elsewhere(rows, found, reached.shape, reached.radii.ellipsoid))
+    raised[keep] = np.maximum(raised[keep], reached.floors)
+    estimate = Estimate(found.theta, found.span, reached.shape, reached.radius)
+    return Certified(estimate, raised, reached.xi, reached.radii.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Where the refinement of ξ ends."""
+
+    radii: Radii
+    shape: Factor
+    """Of an information matrix that H(θ*) dominates."""
+    xi: float
+    floors: Floats
+    """Of the asked vectors."""
+
+    @property
+    def radius(self) -> float:
+        """For a counted direction, the smaller of its own radius and that of all directions."""
+        return min(self.radii.query, self.radii.ellipsoid)
+
+
+def refine(
+    inside: Floats,
+    pulls: Floats,
+    floors: Floats,
+    logits: Floats,
+    budget: Budget,
+    radii_at: Callable[[float], Radii | None],
+    *,
+    rounds: int = 30,
+) -> Refined | None:
+    """Bound ξ by the floors, apply the theorem, raise the floors by its shifts around the logits, and so on.
+
+    With the logits of an estimate this is what its answers prove; with those of a guess, what they may be expected to.
+    """
+    result: Refined | None = None
+    for _ in range(rounds):
+        shape = factor(gram_matrix(inside, pulls * floors))
         if shape is None:
             break
         lengths = shape.inverse_norms(inside)
         xi = float(lengths.max())
-        reached = _radii(xi, found, xi_estimated, budget)
+        reached = radii_at(xi)
         if reached is None:
             break
-        certified = (reached, shape, xi)
         each = min(reached.query, reached.ellipsoid) if budget.version == "union" else reached.ellipsoid
-        better = np.maximum(least, least_variance(logits, np.minimum(reached.shift, each * lengths)))
-        if np.all(better <= least * (1 + 1e-3)):
+        better = np.maximum(floors, least_variance(logits, np.minimum(reached.shift, each * lengths)))
+        result = Refined(reached, shape, xi, better)
+        if np.all(better <= floors * (1 + 1e-3)):
             break
-        least = better
-    if certified is None:
-        return None
-    reached, shape, xi = certified
-    raised = floors.copy()
-    raised[keep] = np.maximum(raised[keep], least)
-    raised = np.maximum(raised, _floors_elsewhere(rows, found, shape, reached.ellipsoid))
-    estimate = Estimate(found.theta, found.span, shape, min(reached.query, reached.ellipsoid))
-    return Certified(estimate, raised, xi, reached.shift)
+        floors = better
+    return result
 
 
 def least_variance(logits: Floats, error: Floats | float) -> Floats:

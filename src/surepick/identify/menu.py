@@ -4,12 +4,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from surepick.errors import InvalidInput
+from surepick.identify.gl_gape import GlGapE
 from surepick.identify.rage_glm import RageGlm
+from surepick.identify.rage_glm_2 import RageGlm2
+from surepick.identify.rage_glm_r import RageGlmR
+from surepick.identify.rage_linear import RageLinear
 from surepick.identify.stagewise import Stagewise
+from surepick.identify.static import GOptimal, Passive, Uniform
 
 POLICIES: dict[str, tuple[type[Stagewise], dict[str, Any]]] = {
     "rage-glm": (RageGlm, {}),
+    "rage-glm-halving": (RageGlm, {"targets": "halving"}),
     "rage-glm-printed": (RageGlm, {"constants": "printed"}),
+    "rage-glm-r": (RageGlmR, {}),
+    "rage-glm-2": (RageGlm2, {}),
+    "passive": (Passive, {}),
+    "passive-printed": (Passive, {"constants": "printed"}),
+    "g-optimal": (GOptimal, {}),
+    "uniform": (Uniform, {}),
+    "gl-gape": (GlGapE, {}),
+    "rage-linear": (RageLinear, {}),
 }
 """Name on the command line: the class, and the options that the name implies."""
 

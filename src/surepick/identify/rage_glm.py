@@ -5,6 +5,7 @@ maximum-likelihood estimate; every item goes that another beats by more than the
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.confidence.theorem import Budget, largest_xi
+from surepick.confidence.theorem import Budget, largest_xi, radii
 from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import rage_glm_printed as printed
@@ -23,14 +24,23 @@ from surepick.identify.burn_in import (
     explore,
     explored,
     floors_within,
-    known_floors,
     longest_asked,
     rounded_up,
 )
-from surepick.identify.certified import Certified, Estimate, Goal, best_budget, certify, lines, smallest_stage
+from surepick.identify.certified import (
+    Certified,
+    Estimate,
+    Goal,
+    best_budget,
+    certify,
+    lines,
+    refine,
+    smallest_stage,
+)
 from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
-from surepick.identify.stagewise import Draft, Filed, Stages, Stagewise, Standing
+from surepick.identify.stagewise import ENOUGH, Draft, Filed, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
 from surepick.logistic import Tally, fit, variance
 
@@ -51,7 +61,7 @@ XI_FRACTIONS = (0.25, 0.5, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RageGlm(Stagewise):
+class RageGlm(Informed):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
     Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then the
@@ -61,8 +71,6 @@ class RageGlm(Stagewise):
     ("gap") and the rounding parameter `rounding`; its error probability may reach 4.29·delta.
     """
 
-    kappa: float | None = None
-    norm_bound: float | None = None
     targets: Literal["adaptive", "halving"] = "adaptive"
     constants: Literal["corrected", "printed"] = "corrected"
     elimination: Literal["width", "gap"] = "width"
@@ -93,17 +101,9 @@ class RageGlm(Stagewise):
         return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """The logistic model, and what was said of theta."""
-        known = [f"Every answer has variance at least kappa = {self.kappa:g}."] if self.kappa is not None else []
-        known += [f"The norm of theta is at most {self.norm_bound:g}."] if self.norm_bound is not None else []
-        return (*super().assumptions, *known)
-
-    def check(self, problem: Problem) -> None:
-        """Refuse impossible knowledge; the printed form needs some."""
-        floors = known_floors(problem, self.kappa, self.norm_bound)
-        if self.constants == "printed":
-            printed.require_knowledge(floors)
+    def needs_knowledge(self) -> bool:
+        """The paper's burn-in does."""
+        return self.constants == "printed"
 
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another alive beats by more than the width."""
@@ -152,7 +152,7 @@ class RageGlm(Stagewise):
 
     def _first(self, problem: Problem) -> Draft:
         everything = np.arange(len(problem.items))
-        floors = known_floors(problem, self.kappa, self.norm_bound)
+        floors = self.floors(problem)
         if floors is None:
             draft = explore(problem, 0)
             return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, None, None))
@@ -195,24 +195,49 @@ class _Round:
     delta: float
 
     def halving(self, target: float) -> _Choice:
-        """The fewest questions after which every difference of items alive is known to within the target."""
+        """The fewest questions after which every difference of items alive is certain to be known to the target."""
         pairs = Pairs(self.problem.points[self.alive])
-        return self._choose(pairs, self.floors, Goal(target), math.inf)
+
+        def size(setting: _Setting, weights: Floats) -> float:
+            information = weights * setting.floors
+            return smallest_stage(
+                setting.rank,
+                setting.budget,
+                Goal(target),
+                longest=longest_asked(setting.asked, information),
+                value=_largest(pairs, setting.asked, information),
+            ).questions
+
+        return self._choose(pairs, self.floors, target, size)
 
     def adaptive(self, state: Stages, leader: int, epsilon: float) -> _Choice:
         """As many as would tell the leader from every rival if gaps and variances were as estimated so far."""
         points, rows = self.problem.points, self.problem.rows
-        theta, information = _pooled(state)
+        theta, information = pooled(state)
         rivals = self.alive[self.alive != leader]
         away = points[leader] - points[rivals]
         shape = factor(information)
         assert shape is not None  # the ridge makes it so
         gaps = np.maximum(away @ theta + epsilon, shape.inverse_norms(away))
         family = Rows(points[rivals], reference=points[leader], factors=1 / gaps, name="items")
-        expected = np.maximum(self.floors, variance(rows @ theta))
-        return self._choose(family, expected, Goal(1.0, MARGIN), GROWTH * state.asked)
+        memo, last = state.last.plan.memo, state.last.plan.total
+        # A round that excluded nothing was too small: twice as many then, so that ties end with the budget.
+        least = 2.0 * last if memo["kind"] == "round" and len(memo["alive"]) == len(self.alive) else 0.0
 
-    def _choose(self, family: Pairs | Rows, variances: Floats, goal: Goal, most: float) -> _Choice:
+        def size(setting: _Setting, weights: Floats) -> float:
+            wanted = setting.enough_by_guess(weights, setting.asked @ theta, family)
+            return max(min(wanted, GROWTH * state.asked), least, setting.provable(weights))
+
+        expected = np.maximum(self.floors, variance(rows @ theta))
+        return self._choose(family, expected, 1.0, size)
+
+    def _choose(
+        self,
+        family: Pairs | Rows,
+        variances: Floats,
+        target: float,
+        size: Callable[["_Setting", Floats], float],
+    ) -> _Choice:
         """Weights for the directions of interest, then on their support for ξ too: the cheapest of a few trades.
 
         ξ concerns only what is asked, and d is the rank of what is asked, so a round that needs few vectors is
@@ -220,8 +245,8 @@ class _Round:
         """
         rows = self.problem.rows
         wanted = max_optimal(Rows(rows, factors=np.sqrt(variances)), [family])
-        asked, seen, least = rows[wanted.support], variances[wanted.support], self.floors[wanted.support]
-        rank = span_of(asked).rank
+        support = wanted.support
+        asked, rank = rows[support], span_of(rows[support]).rank
         budget = best_budget(
             delta=self.delta,
             rank=rank,
@@ -229,26 +254,65 @@ class _Round:
             asked_lines=lines(asked),
             query_lines=len(self.alive) - 1,
         )
-        largest = largest_xi(rank, budget)
-
-        def option(weights: Floats, value: float) -> tuple[float, float, Floats]:
-            kept = weights > 0
-            longest = longest_asked(asked[kept], (weights * seen)[kept])
-            size = smallest_stage(rank, budget, goal, longest=longest, value=value)
-            provable = longest_asked(asked[kept], (weights * least)[kept]) / (0.95 * largest) ** 2
-            return max(min(size.questions, most), provable), size.radius, weights
-
-        options = [option(wanted.weights, wanted.value)]
-        radius = options[0][1] if math.isfinite(options[0][1]) else math.sqrt(2 * budget.direction_nats)
+        setting = _Setting(asked, self.floors[support], rank, budget, largest_xi(rank, budget))
+        options = [wanted.weights]
         for fraction in XI_FRACTIONS:
             # Dividing both criteria by that of the items leaves the optimum where it is.
-            scale = (goal.target / ((radius + goal.margin) * fraction * largest)) ** 2
-            both = max_optimal(Rows(asked, factors=np.sqrt(seen)), [Rows(asked, scale=scale), family])
-            weights = both.dense()
-            options.append(option(weights, _largest(family, asked, weights * seen)))
-        questions, _, weights = min(options, key=lambda each: each[0])
+            scale = (target / (math.sqrt(2 * budget.direction_nats) * fraction * setting.largest_xi)) ** 2
+            both = max_optimal(Rows(asked, factors=np.sqrt(variances[support])), [Rows(asked, scale=scale), family])
+            options.append(both.dense())
+        questions, weights = min(((size(setting, each), each) for each in options), key=lambda pair: pair[0])
         kept = weights > 0
-        return _Choice(wanted.support[kept], weights[kept], questions, budget)
+        return _Choice(support[kept], weights[kept], questions, budget)
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """The vectors that a round may ask, what is known of them, and how its delta is spent."""
+
+    asked: Floats
+    floors: Floats
+    rank: int
+    budget: Budget
+    largest_xi: float
+
+    def provable(self, weights: Floats) -> float:
+        """Questions from which on the theorem applies, whatever θ* is."""
+        return longest_asked(self.asked, weights * self.floors) / (0.95 * self.largest_xi) ** 2
+
+    def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
+        """Questions after which the widths, with a margin, are one or less if the logits are as guessed."""
+        kept = weights > 0
+        span = span_of(self.asked[kept])
+        inside = span.coordinates(self.asked[kept])
+        back = span.coordinates(np.eye(self.asked.shape[1]))
+
+        def enough(questions: float) -> bool:
+            reached = refine(
+                inside,
+                questions * weights[kept],
+                self.floors[kept],
+                logits[kept],
+                self.budget,
+                lambda xi: radii(xi, span.rank, self.budget),
+            )
+            if reached is None:
+                return False
+            longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
+            return (reached.radius + MARGIN) * math.sqrt(longest) <= 1
+
+        high = self.provable(weights)
+        if not math.isfinite(high) or enough(high):
+            return high
+        low = high
+        while not enough(high):
+            low, high = high, 2 * high
+            if high > ENOUGH:
+                return high
+        while high / low > 1.05:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
 
 
 def _largest(family: Pairs | Rows, asked: Floats, information: Floats) -> float:
@@ -260,7 +324,7 @@ def _largest(family: Pairs | Rows, asked: Floats, information: Floats) -> float:
     return family.maximum(shape.whitened(span.coordinates(np.eye(asked.shape[1]))), 0.0)[0]
 
 
-def _pooled(state: Stages) -> tuple[Floats, Floats]:
+def pooled(state: Stages) -> tuple[Floats, Floats]:
     """Estimate and information of all answers so far; only designs depend on it, never a width."""
     pulls, wins = state.counts()
     here = pulls > 0
@@ -269,14 +333,14 @@ def _pooled(state: Stages) -> tuple[Floats, Floats]:
 
 
 def _leader(state: Stages, alive: Integers) -> int:
-    return int(alive[np.argmax(state.problem.points[alive] @ _pooled(state)[0])])
+    return int(alive[np.argmax(state.problem.points[alive] @ pooled(state)[0])])
 
 
 def _more_worth_knowing(state: Stages, choice: _Choice, floors: Floats) -> bool:
     """Whether the round would be large because variances are known badly, rather than because it must be."""
     if choice.questions <= state.asked:
         return False
-    expected = variance(state.problem.rows[choice.asked] @ _pooled(state)[0])
+    expected = variance(state.problem.rows[choice.asked] @ pooled(state)[0])
     return bool(np.any(floors[choice.asked] < math.exp(-1) * expected))
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.design import Pairs, Rows, apportion, max_optimal
-from surepick.errors import InvalidInput
-from surepick.identify.burn_in import known_floors, printed_burn_in, printed_gamma
+from surepick.identify.burn_in import printed_burn_in, printed_gamma
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import gap_intervals, shortfall, surviving
 from surepick.identify.problem import Problem
@@ -32,22 +31,10 @@ class Options(Protocol):
     @property
     def delta(self) -> float: ...  # noqa: D102
     @property
-    def kappa(self) -> float | None: ...  # noqa: D102
-    @property
-    def norm_bound(self) -> float | None: ...  # noqa: D102
-    @property
     def elimination(self) -> str: ...  # noqa: D102
     @property
     def rounding(self) -> float: ...  # noqa: D102
-
-
-def require_knowledge(floors: Floats | None) -> None:
-    """The paper's burn-in cannot be sized without kappa."""
-    if floors is None:
-        raise InvalidInput(
-            "The paper's constants need kappa, a lower bound of every answer's variance, or norm_bound, got neither; "
-            "constants='corrected' can do without."
-        )
+    def least_kappa(self, problem: Problem) -> float: ...  # noqa: D102
 
 
 def standing(options: Options, state: Stages) -> Standing:
@@ -75,9 +62,7 @@ def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
     """Lines 1 and 3 to 8: BurnIn, then the design of round k and its size."""
     problem = state.problem
     if standing is None:
-        floors = known_floors(problem, options.kappa, options.norm_bound)
-        assert floors is not None  # checked at the start
-        first = printed_burn_in(problem, float(floors.min()), options.delta, options.rounding)
+        first = printed_burn_in(problem, options.least_kappa(problem), options.delta, options.rounding)
         everything = list(range(len(problem.items)))
         return Draft(first.measurements, first.pulls, {"round": 0, "alive": everything, "theta": None})
     theta = _estimate(problem, state.last)
@@ -113,13 +98,20 @@ def gaps(options: Options, state: Stages, best: int) -> tuple[Floats, Floats]:
 
 
 def _with_width(options: Options, problem: Problem, filed: Filed, theta: Floats) -> Estimate:
-    """3.5·√(3·log(2|Z|(2+|X|)k²/δ)), times norms in H_k(θ_{k−1})⁻¹."""
+    """The round's estimate with norms in H_k(θ_{k−1})⁻¹."""
     number, before = int(filed.plan.memo["round"]), np.array(filed.plan.memo["theta"])
-    asked = problem.rows[filed.plan.measurements]
-    shape = factor(gram_matrix(asked, filed.pulls * variance(asked @ before)))
+    return printed_width(problem, options.delta, number, theta, filed.plan.measurements, filed.pulls, before)
+
+
+def printed_width(
+    problem: Problem, delta: float, number: int, theta: Floats, asked: Integers, pulls: Integers, at: Floats
+) -> Estimate:
+    """An estimate with radius 3.5·√(3·log(2|Z|(2+|X|)k²/δ)), k ≥ 1, and norms in H(at)⁻¹ of the asked vectors."""
+    rows = problem.rows[asked]
+    shape = factor(gram_matrix(rows, pulls * variance(rows @ at)))
     assert shape is not None  # an estimate exists, so the asked vectors span the space
-    nats = math.log(2 * len(problem.items) * (2 + len(problem.rows)) * number**2 / options.delta)
-    return Estimate(theta, span_of(asked), shape, 3.5 * math.sqrt(3 * nats))
+    nats = math.log(2 * len(problem.items) * (2 + len(problem.rows)) * max(number, 1) ** 2 / delta)
+    return Estimate(theta, span_of(rows), shape, 3.5 * math.sqrt(3 * nats))
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,51 @@
+"""What a user may say of θ* beforehand: options shared by the policies that can use it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.errors import InvalidInput
+from surepick.identify.burn_in import known_floors
+from surepick.identify.problem import Problem
+from surepick.identify.stagewise import Stagewise
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Informed(Stagewise):
+    """A policy that takes `kappa` ≤ s(xᵀθ*) for all measurement vectors, or `norm_bound` ≥ ‖θ*‖."""
+
+    kappa: float | None = None
+    norm_bound: float | None = None
+
+    @property
+    def needs_knowledge(self) -> bool:
+        """Whether it cannot do without."""
+        return False
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The logistic model, and what was said of theta."""
+        known = [f"Every answer has variance at least kappa = {self.kappa:g}."] if self.kappa is not None else []
+        known += [f"The norm of theta is at most {self.norm_bound:g}."] if self.norm_bound is not None else []
+        return (*super().assumptions, *known)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse impossible knowledge, or none where some is needed."""
+        if self.floors(problem) is None and self.needs_knowledge:
+            raise InvalidInput(
+                f"{self.name} needs kappa, a lower bound of every answer's variance, or norm_bound, got neither; "
+                "the corrected RageGlm can do without."
+            )
+
+    def floors(self, problem: Problem) -> Floats | None:
+        """Lower bounds of s(xᵀθ*) from prior knowledge; None without any."""
+        return known_floors(problem, self.kappa, self.norm_bound)
+
+    def least_kappa(self, problem: Problem) -> float:
+        """The smallest of them, for formulas with a single κ₀."""
+        floors = self.floors(problem)
+        assert floors is not None  # checked at the start
+        return float(floors.min())

@@ -1,0 +1,100 @@
+"""RAGE-GLM-R (Jun et al. 2021, section 4.2): RAGE-GLM that recycles all answers and has no burn-in in its rounds.
+
+The design of a round depends on answers that its estimate then uses again, which the fixed-design theorem does not
+allow: a heuristic, tagged as one.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick import validate
+from surepick.design import Rows, apportion, pairs_optimal
+from surepick.guarantee import Guarantee
+from surepick.identify.burn_in import printed_burn_in
+from surepick.identify.certified import Estimate
+from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.known import Informed
+from surepick.identify.passive_printed import pooled_estimate
+from surepick.identify.rage_glm_printed import printed_width
+from surepick.identify.stagewise import Draft, Stages, Standing
+from surepick.logistic import variance
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RageGlmR(Informed):
+    """Rounds of design and elimination on all answers so far, with the paper's constants. Needs kappa or norm_bound."""
+
+    rounding: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.positive("rounding", self.rounding)
+
+    @property
+    def name(self) -> str:
+        """`rage-glm-r`."""
+        return "rage-glm-r"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return Guarantee.HEURISTIC
+
+    @property
+    def statement(self) -> str:
+        """What is claimed."""
+        return "Jun et al. 2021, section 4.2: RAGE-GLM-R; no proof, since answers are used twice."
+
+    @property
+    def needs_knowledge(self) -> bool:
+        """For the size of the burn-in."""
+        return True
+
+    def standing(self, state: Stages) -> Standing:
+        """Exclude what the estimate from all answers excludes."""
+        alive = np.array(state.last.plan.memo["alive"], dtype=np.int64)
+        estimate = self._estimate(state)
+        if estimate is None:
+            return Standing(alive, int(alive[0]))
+        left = surviving(state.problem.points, alive, estimate)
+        return Standing(left, *shortfall(state.problem.points, left, estimate))
+
+    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+        """BurnIn, then the best design for the items alive at the last estimate."""
+        problem = state.problem
+        if standing is None:
+            first = printed_burn_in(problem, self.least_kappa(problem), self.delta, self.rounding)
+            memo = {"round": 0, "alive": list(range(len(problem.items))), "theta": None}
+            return Draft(first.measurements, first.pulls, memo)
+        number, rows, count = int(state.last.plan.memo["round"]) + 1, problem.rows, len(problem.rows)
+        theta = pooled_estimate(problem, state.filed)
+        theta = np.zeros(rows.shape[1]) if theta is None else theta
+        design = pairs_optimal(Rows(rows, factors=np.sqrt(variance(rows @ theta))), problem.points[standing.alive])
+        delta = self.delta / (2 * number**2 * max(len(problem.items), count) * (2 + count))
+        questions = 3 * (1 + self.rounding) * 4.0**number * 3.5**2 * design.value * math.log(1 / delta)
+        total = max(math.ceil(questions), len(design.support))
+        memo = {"round": number, "alive": standing.alive.tolist(), "theta": theta.tolist()}
+        return Draft(design.support, apportion(design.weights, total).counts, memo)
+
+    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
+        """Intervals by the printed width on all answers."""
+        estimate = self._estimate(state)
+        if estimate is None:
+            return super().gaps(state, best)
+        known = gap_intervals(state.problem.points, best, np.arange(len(state.problem.items)), estimate)
+        return known.low, known.high
+
+    def _estimate(self, state: Stages) -> Estimate | None:
+        problem, memo = state.problem, state.last.plan.memo
+        theta = pooled_estimate(problem, state.filed)
+        if theta is None:
+            return None
+        at = theta if memo["theta"] is None else np.array(memo["theta"])
+        pulls, _ = state.counts()
+        asked = np.flatnonzero(pulls)
+        return printed_width(problem, self.delta, int(memo["round"]), theta, asked, pulls[asked], at)

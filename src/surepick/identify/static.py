@@ -1,0 +1,274 @@
+"""Policies with one design for all of the search and a look whenever the number of answers has doubled.
+
+The looks are fixed in advance and each has its share of delta, so the answers to all stages may be pooled: given the
+design they are independent. The surviving items depend on those same answers, so every look counts all of Z.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick import validate
+from surepick.confidence.theorem import Budget, largest_xi
+from surepick.design import Rows, g_optimal, pairs_optimal
+from surepick.guarantee import Guarantee
+from surepick.identify import passive_printed as printed
+from surepick.identify.burn_in import SHARE, burn_in, explore, explored, floors_within, longest_asked, rounded_up
+from surepick.identify.certified import Certified, best_budget, certify, lines
+from surepick.identify.elimination import gap_intervals, shortfall, surviving
+from surepick.identify.known import Informed
+from surepick.identify.problem import Problem
+from surepick.identify.rage_glm import TYPICAL_XI, pooled
+from surepick.identify.stagewise import Draft, Filed, Stages, Standing
+from surepick.linalg import span_of
+from surepick.logistic import variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EVEN_SHARE = 0.05
+"""Share of a static design that is spread evenly over its vectors, so that none is asked too rarely to be known."""
+
+LOOK_FIRST = 8
+"""Times the usual first look: a policy that cannot explore again later begins with more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Static(Informed):
+    """One fixed design; looks at doubling numbers of answers, by the corrected theorem on all of them."""
+
+    begins_with_burn_in = False
+    sharpens = True
+
+    @abstractmethod
+    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+        """The measurement vectors to ask and their shares, as a function of the burn-in alone."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Proved."""
+        return Guarantee.PROVED
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, and where it is proved."""
+        return "The best item is excluded with probability at most delta (docs/identify.md, static designs)."
+
+    def standing(self, state: Stages) -> Standing:
+        """Exclude every item that another beats by more than the width, at this look or an earlier one."""
+        memo, points = state.last.plan.memo, state.problem.points
+        alive = np.array(memo["alive"], dtype=np.int64)
+        proved = self._proved(state)
+        if proved is None:
+            theta, _ = pooled(state)
+            return Standing(alive, int(alive[np.argmax(points[alive] @ theta)]))
+        left = surviving(points, alive, proved.estimate)
+        left = left if len(left) else alive  # only outside the event can all be excluded
+        return Standing(left, *shortfall(points, left, proved.estimate))
+
+    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+        """The burn-in, then look after look, each doubling the answers."""
+        problem = state.problem
+        everything = list(range(len(problem.items)))
+        known = self.floors(problem)
+        if standing is None and self.begins_with_burn_in:
+            if known is None:
+                draft = explore(problem, LOOK_FIRST * 12 * problem.span.rank)
+                return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
+            draft, size = burn_in(problem, known, self.delta * SHARE)
+            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(size.budget)}
+            return replace(draft, memo=memo)
+        look = 1 if standing is None else int(state.last.plan.memo["look"]) + 1
+        alive = everything if standing is None else standing.alive.tolist()
+        if look == 1:
+            asked, weights = self.weights(
+                state, self._floors(state) if state.filed else np.full(len(problem.rows), 0.25)
+            )
+            first = self._first_look(state, asked, weights)
+        else:
+            before = state.last.plan.memo
+            asked, weights, first = np.array(before["asked"]), np.array(before["weights"]), before["first"]
+        upto = rounded_up(weights, first * 2.0 ** (look - 1))
+        done = np.zeros_like(upto) if look == 1 else rounded_up(weights, first * 2.0 ** (look - 2))
+        new = upto - done > 0
+        memo = {
+            "kind": "look",
+            "look": look,
+            "alive": alive,
+            "asked": asked.tolist(),
+            "weights": weights.tolist(),
+            "first": first,
+            "budget": asdict(self._budget(problem, asked, look)),
+        }
+        return Draft(asked[new], (upto - done)[new], memo)
+
+    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
+        """Intervals by the last look."""
+        proved = self._proved(state)
+        if proved is None:
+            return super().gaps(state, best)
+        known = gap_intervals(state.problem.points, best, np.arange(len(state.problem.items)), proved.estimate)
+        return known.low, known.high
+
+    def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
+        """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
+        problem = state.problem
+        floors = self._floors(state) if state.filed else self.floors(problem)
+        if floors is None:
+            return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
+        budget = self._budget(problem, asked, 1)
+        limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
+        needed = longest_asked(problem.rows[asked], weights * floors[asked]) / limit**2
+        return needed if math.isfinite(needed) else float(len(asked))
+
+    def _budget(self, problem: Problem, asked: Integers, look: int) -> Budget:
+        rank = span_of(problem.rows[asked]).rank
+        return best_budget(
+            delta=self.delta * (1 - SHARE) / (look * (look + 1)),
+            rank=rank,
+            xi=TYPICAL_XI / math.sqrt(rank),
+            asked_lines=lines(problem.rows[asked]),
+            query_lines=len(problem.items) - 1,
+        )
+
+    def _floors(self, state: Stages) -> Floats:
+        """What is known of the variances, apart from the looks themselves."""
+        problem, known = state.problem, self.floors(state.problem)
+        if known is None:
+            return floors_within(explored(problem, state.filed, self.delta * SHARE), problem.rows)
+        if not self.begins_with_burn_in:
+            return known
+        proved = _certified(problem, state.filed[:1], _key(known), self.sharpens)
+        return known if proved is None else proved.floors
+
+    def _proved(self, state: Stages) -> Certified | None:
+        """What the pooled answers of all looks prove; of the burn-in before the first."""
+        problem, memo = state.problem, state.last.plan.memo
+        if memo["kind"] == "explore":
+            return None
+        if memo["kind"] == "burn-in":
+            known = self.floors(problem)
+            assert known is not None  # else it would have explored
+            return _certified(problem, state.filed[:1], _key(known), self.sharpens)
+        looks = tuple(each for each in state.filed if each.plan.memo["kind"] == "look")
+        return _certified(problem, looks, _key(self._floors(state)), self.sharpens)
+
+
+def _key(floors: Floats) -> tuple[float, ...]:
+    return tuple(floors.tolist())
+
+
+@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
+def _certified(
+    problem: Problem, filed: tuple[Filed, ...], floors: tuple[float, ...], sharpen: bool
+) -> Certified | None:
+    pulls, wins = Stages(problem, filed).counts()
+    asked = np.flatnonzero(pulls)
+    budget = Budget(**filed[-1].plan.memo["budget"])
+    return certify(problem.rows, asked, pulls[asked], wins[asked], np.array(floors), budget, sharpen=sharpen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passive(Static):
+    """A burn-in, then the static design that tells all pairs of items apart best, with looks at doubling numbers.
+
+    The baseline of Jun et al. 2021, section 4.2, made valid: the burn-in's answers choose the design and are not
+    pooled, the looks share delta. constants="printed" is the paper's form, which pools everything: heuristic.
+    """
+
+    constants: Literal["corrected", "printed"] = "corrected"
+    rounding: float = 0.1
+    begins_with_burn_in = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        validate.one_of("constants", self.constants, ("corrected", "printed"))
+        validate.positive("rounding", self.rounding)
+
+    @property
+    def name(self) -> str:
+        """`passive`, or `passive-printed` in the paper's form."""
+        return "passive" if self.constants == "corrected" else "passive-printed"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Proved, unless in the paper's form."""
+        return Guarantee.PROVED if self.constants == "corrected" else Guarantee.HEURISTIC
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, and where it is proved."""
+        if self.constants == "corrected":
+            return super().statement
+        return "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
+
+    @property
+    def needs_knowledge(self) -> bool:
+        """The paper's burn-in does."""
+        return self.constants == "printed"
+
+    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+        """The best design for all pairs at the variances that the burn-in found, a little evened out."""
+        rows = state.problem.rows
+        theta, _ = pooled(state)
+        seen = np.maximum(floors, variance(rows @ theta))
+        design = pairs_optimal(Rows(rows, factors=np.sqrt(seen)), state.problem.points)
+        even = np.full(len(design.weights), 1 / len(design.weights))
+        return design.support, (1 - EVEN_SHARE) * design.weights + EVEN_SHARE * even
+
+    def standing(self, state: Stages) -> Standing:
+        """See `Static`, or the paper's rule."""
+        return printed.standing(self, state) if self.constants == "printed" else super().standing(state)
+
+    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+        """See `Static`, or the paper's rounds of 2^k."""
+        return printed.draft(self, state, standing) if self.constants == "printed" else super().draft(state, standing)
+
+    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
+        """See `Static`, or by the printed widths."""
+        return printed.gaps(self, state, best) if self.constants == "printed" else super().gaps(state, best)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GOptimal(Static):
+    """The G-optimal design and the bound H(θ*) ≥ κ₀·A, until all rivals are excluded: O(d/(κ₀·gap²)) questions.
+
+    The naive improvement on Kazerouni and Wein in Jun et al. 2021, section 4.1. Needs kappa or norm_bound.
+    """
+
+    sharpens = False
+
+    @property
+    def name(self) -> str:
+        """`g-optimal`."""
+        return "g-optimal"
+
+    @property
+    def needs_knowledge(self) -> bool:
+        """Its widths are made of kappa."""
+        return True
+
+    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+        """The G-optimal design of X."""
+        design = g_optimal(state.problem.rows)
+        return design.support, design.weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(Static):
+    """Every measurement vector equally often, with looks at doubling numbers; needs nothing but delta."""
+
+    @property
+    def name(self) -> str:
+        """`uniform`."""
+        return "uniform"
+
+    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+        """One share each."""
+        useful = np.flatnonzero(np.any(state.problem.rows != 0, axis=1))
+        return useful, np.full(len(useful), 1 / len(useful))
