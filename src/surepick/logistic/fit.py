@@ -281,7 +281,7 @@ class CountProblem:
         lower, upper = -no * change, yes * change
         if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (self.pulls > 0)):
             return np.inf
-        return float(self.pulls @ (yes * _bennett(lower) + no * _bennett(upper)))
+        return float(self.pulls @ (yes * bennett(lower) + no * bennett(upper)))
 
     def _optimum_exists(self, progress: Progress) -> bool:
         """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
@@ -328,7 +328,7 @@ class CountProblem:
         return rough.theta
 
 
-def _bennett(u: Floats) -> Floats:
+def bennett(u: Floats) -> Floats:
     """(1+u)·log(1+u) − u for u ≥ −1, by its series where the closed form cancels."""
     inside = np.maximum(u, -1.0)
     with np.errstate(divide="ignore"):

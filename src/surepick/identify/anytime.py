@@ -1,0 +1,464 @@
+"""Anytime: the best item with nothing known beforehand but delta; docs/anytime.md has the proof.
+
+    before each stage   fix predictions (ridge fits) and, for every rival of the leader, a tilt        plug_in, directional
+    ask                 what best separates the leader from its closest rivals                         soft_top_two
+    after each stage    multiply both evidence processes by the stage's factors, in planning order
+    stop                when for every rival one of them is proven large wherever that rival is best   certify
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from scipy.stats import norm
+
+from surepick import validate
+from surepick.guarantee import Guarantee
+from surepick.errors import InvalidInput
+from surepick.identify.certify import Passed, directional_bounds, localiser, plug_in_bounds
+from surepick.identify.directional import CONTENDER, LEAD, LEADERS, Bets, Process, good_bets, weight
+from surepick.identify.many import inverses
+from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
+from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
+from surepick.identify.problem import Problem
+from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, RIVALS, choose, closeness
+from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
+from surepick.identify.verdict import Rival, Status, Verdict
+from surepick.logistic import Tally, variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LOCALISER = 0.3
+"""Share of delta spent by the plug-in process; the rest by the directional one."""
+
+GROWTH = 0.05
+"""A stage holds this share of the questions before it, at least one."""
+
+BET_RIVALS = 96
+"""Closest rivals bet on in a stage."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All stages with their answers, and both processes after the first `sealed` of them."""
+
+    problem: Problem
+    filed: tuple[Filed, ...]
+    sealed: int
+    plug_in: PlugIn
+    processes: tuple[Process, ...]
+    experts: Floats
+    """Fits that predicted the last stage: where the next ones start."""
+    charge: bool
+
+    @property
+    def asked(self) -> int:
+        """Number of questions planned."""
+        return sum(each.plan.total for each in self.filed)
+
+    @cached_property
+    def settled(self) -> "State":
+        """The same with all stages of the longest complete prefix multiplied into the processes."""
+        plug_in, processes, sealed = self.plug_in, self.processes, self.sealed
+        rows = self.problem.rows
+        for filed in self.filed[sealed:]:
+            if not filed.complete:
+                break
+            memo, where = filed.plan.memo, filed.plan.measurements
+            pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
+            lost = (filed.plan.pulls - filed.pulls).astype(float) * self.charge
+            plug_in = plug_in.after(
+                rows, where, pulls, wins, np.array(memo["experts"]), restart=memo["restart"], missing=lost
+            )
+            processes = _after(processes, memo, where, pulls, wins, lost, rows)
+            sealed += 1
+        return replace(self, plug_in=plug_in, processes=processes, sealed=sealed)
+
+    def process_of(self, leader: int) -> Process | None:
+        """The oldest process of this leader: it has the largest weight."""
+        return next((each for each in self.settled.processes if each.leader == leader), None)
+
+    @cached_property
+    def arrived(self) -> tuple[Floats, Floats]:
+        """Pulls and wins of all answers there are, of open stages too: estimates and questions may use them."""
+        settled = self.settled
+        pulls, wins = settled.plug_in.pulls.copy(), settled.plug_in.wins.copy()
+        for filed in settled.filed[settled.sealed :]:
+            np.add.at(pulls, filed.plan.measurements, filed.pulls)
+            np.add.at(wins, filed.plan.measurements, filed.wins)
+        return pulls, wins
+
+    @cached_property
+    def planned(self) -> Floats:
+        """Pulls of all stages, answered or not."""
+        pulls = self.settled.plug_in.pulls.copy()
+        for filed in self.filed[self.settled.sealed :]:
+            np.add.at(pulls, filed.plan.measurements, filed.plan.pulls)
+        return pulls
+
+    @cached_property
+    def fits(self) -> Floats:
+        """The experts on all answers there are."""
+        return ridge_experts(self.problem.rows, *self.arrived, self.experts)
+
+    @cached_property
+    def theta(self) -> Floats:
+        """The estimate: the expert who predicted best so far."""
+        return np.asarray(self.fits[int(np.argmax(self.settled.plug_in.scores))])
+
+    @cached_property
+    def ridge(self) -> float:
+        """Its ridge weight in the units of the problem."""
+        rows = self.problem.rows
+        longest = float(np.max(np.einsum("xi,xi->x", rows, rows)))
+        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * longest
+
+    @cached_property
+    def information(self) -> Floats:
+        """Information of all planned questions at the estimate."""
+        rows = self.problem.rows
+        return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
+
+    @cached_property
+    def leader(self) -> int:
+        """The best item under the estimate."""
+        return int(np.argmax(self.problem.points @ self.theta))
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """C: inverse of the ridge information at the estimate."""
+        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
+
+    def nats(self, leader: int, epsilon: float) -> Floats:
+        """By how many nats (quadratic approximation) each item is behind a leader."""
+        return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
+
+    def evidence_about(self, leader: int, nats: Floats, epsilon: float) -> Floats:
+        """About how much evidence there is against each item already, in nats: what a certificate may come to.
+
+        Both processes at the point where the quadratic approximation has the rival catch up with the leader.
+        """
+        settled, points, rows = self.settled, self.problem.points, self.problem.rows
+        if not settled.plug_in.restarts:
+            return nats
+        close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+        away = points[leader] - points[close]
+        across = away @ self.inverse
+        back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
+        theta = self.theta - across * back[:, None]
+        found = Evidence.of(settled.plug_in, rows).log_evidence(theta)
+        process = self.process_of(leader)
+        if process is not None:
+            found = np.maximum(found, process.values(close, rows, theta))
+        result = nats.copy()
+        result[close] = np.minimum(found, nats[close])
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Proven nats against rivals of a leader."""
+
+    items: Integers
+    plug_in: Floats
+    directional: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anytime:
+    """Proved at any sampling, any delay and any time of stopping; needs neither kappa nor a norm bound.
+
+    `epsilon` allows a leader that is worse than the best by at most so much (in log-odds); `budget` ends the search
+    with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
+    comes does not depend on what it would have been, or "charged", that it may, and the worst is assumed. With
+    stop="posterior" it stops where the Laplace posterior probability of the leader is 1 − delta: heuristic.
+    """
+
+    delta: float = 0.05
+    epsilon: float = 0.0
+    budget: int = ENOUGH
+    missing: Literal["ignorable", "charged"] = "ignorable"
+    stop: Literal["proved", "posterior"] = "proved"
+
+    def __post_init__(self) -> None:
+        checked_limits(self.delta, self.epsilon, self.budget)
+        validate.one_of("missing", self.missing, ("ignorable", "charged"))
+        validate.one_of("stop", self.stop, ("proved", "posterior"))
+
+    @property
+    def name(self) -> str:
+        """Kebab-case name, as on the command line."""
+        return "anytime"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What stands behind its verdicts."""
+        return Guarantee.PROVED if self.stop == "proved" else Guarantee.HEURISTIC
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, and where it is proved."""
+        if self.stop == "posterior":
+            return "Laplace posterior probability of the leader; a heuristic (docs/anytime.md, section 6)."
+        return "Wrong with probability at most delta at any time of stopping (docs/anytime.md, Theorem 1)."
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the guarantee, in sentences."""
+        return (LOGISTIC,)
+
+    def start(self, problem: Problem) -> State:
+        """The state before the first question."""
+        nothing = np.zeros(len(problem.measurements))
+        experts = np.zeros((len(RIDGES), problem.span.rank))
+        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged")
+
+    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+        """The next stage, whether or not earlier ones are open; or the final verdict."""
+        if self._impossible(state) or self._decides(state):
+            return state, self.verdict(state)
+        size = min(self._size(state), self.budget - state.asked)
+        if size < 1:
+            if state.settled.sealed < len(state.filed):
+                return state, Wait("The budget is spent; answers to questions handed out are still to come.")
+            return state, self._out_of_budget(self.verdict(state))
+        plan = self._draft(state, size)
+        return self.adopt(state, plan), plan
+
+    def adopt(self, state: State, plan: Plan) -> State:
+        """The state after this stage was planned; what was complete by then is evaluated for good."""
+        nothing = np.zeros(len(plan.pulls), dtype=np.int64)
+        return replace(
+            state.settled,
+            filed=(*state.filed, Filed(plan, nothing, nothing)),
+            experts=np.array(plan.memo["experts"]),
+        )
+
+    def absorb(self, state: State, stage: int, tally: Tally) -> State:
+        """File all answers to a stage that there are by now; stages already evaluated stay as they are."""
+        filed = _stage(state, stage)
+        pulls, wins = checked_answers(filed.plan, tally)
+        return state if stage < state.sealed else _with(state, stage, replace(filed, pulls=pulls, wins=wins))
+
+    def close(self, state: State, stage: int) -> State:
+        """Take the answers a stage has as all it will get."""
+        filed = _stage(state, stage)
+        return state if stage < state.sealed else _with(state, stage, replace(filed, closed=True))
+
+    def _size(self, state: State) -> int:
+        return max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
+
+    def _draft(self, state: State, size: int) -> Plan:
+        """Choose the questions, then fix predictions and tilts for them."""
+        rows, points, theta = state.problem.rows, state.problem.points, state.theta
+        nats = state.nats(state.leader, self.epsilon)
+        form = EARLY if state.asked < LATE_FROM * state.problem.span.rank else LATE
+        known = state.evidence_about(state.leader, nats, self.epsilon)
+        where, pulls = choose(
+            rows, points, state.leader, theta, state.information, state.ridge, size, known, form
+        )
+        begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
+        bets = []
+        for process in self._betting(state, nats):
+            close = nats if process.leader == state.leader else state.nats(process.leader, self.epsilon)
+            rivals = np.argsort(close, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+            made = good_bets(
+                process,
+                rows,
+                points,
+                rivals,
+                theta,
+                (where, pulls.astype(float)),
+                epsilon=self.epsilon,
+                nats=2 * (math.log(1 / self.delta) + 1),
+            )
+            bets.append(
+                {
+                    "process": process.number,
+                    "leader": process.leader,
+                    "rivals": made.items.tolist(),
+                    "shifts": made.shifts.tolist(),
+                }
+            )
+        memo = {
+            "experts": state.fits.tolist(),
+            "restart": state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
+            "bets": bets,
+        }
+        return Plan(len(state.filed), where, pulls, memo)
+
+    def _betting(self, state: State, nats: Floats) -> list[Process]:
+        """Processes to bet in the next stage, as they will be when all planned stages are answered."""
+        processes = state.settled.processes
+        rows = state.problem.rows
+        for filed in state.filed[state.settled.sealed :]:
+            where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
+            processes = _after(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
+        if not processes and nats.min() < LEAD:
+            return []
+        behind = nats.copy()
+        behind[state.leader] = 0.0
+        wanted = [int(item) for item in np.argsort(behind, kind="stable")[:LEADERS] if behind[item] < CONTENDER]
+        result = []
+        for leader in wanted:
+            known = next((each for each in processes if each.leader == leader), None)
+            if known is None:
+                known = Process.begin(len(processes), leader)
+                processes = (*processes, known)
+            result.append(known)
+        return result
+
+    def _impossible(self, state: State) -> bool:
+        return state.problem.obstacle is not None or len(state.problem.items) == 1
+
+    def _decides(self, state: State) -> bool:
+        """Whether the answers so far end the search; cheap tests that refuse come first."""
+        settled = state.settled
+        if not settled.plug_in.restarts:
+            return False
+        leader = settled.leader
+        nats = settled.nats(leader, self.epsilon)
+        order = np.argsort(nats, kind="stable")[:-1]
+        if self.stop == "posterior":
+            return bool(np.sum(norm.sf(np.sqrt(2 * nats[order]))) <= self.delta)
+        if nats[order[0]] < 0.8 * math.log(1 / self.delta):
+            return False
+        for part in (order[:4], order[4:32], order[32:]):
+            weighed = self._weigh(settled, leader, part)
+            if not np.all(self._passes(settled, leader, weighed)):
+                return False
+        return True
+
+    def _passes(self, state: State, leader: int, weighed: Weighed) -> NDArray[np.bool_]:
+        process = state.process_of(leader)
+        share = weight(0 if process is None else process.number) * (1 - LOCALISER)
+        return np.asarray(
+            (weighed.plug_in >= math.log(1 / (LOCALISER * self.delta)))
+            | (weighed.directional >= math.log(1 / (share * self.delta)))
+        )
+
+    def _weigh(self, state: State, leader: int, items: Integers, *, exact: bool = False) -> Weighed:
+        """Proven nats against each of these rivals of the leader."""
+        problem = state.problem
+        threshold = math.log(1 / (LOCALISER * self.delta))
+        plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
+        if not len(items):
+            return Weighed(items, plug_in, directional)
+        evidence = Evidence.of(state.plug_in, problem.rows)
+        away = problem.points[leader] - problem.points[items]
+        near = np.ones(len(items), dtype=np.bool_)
+        process = state.process_of(leader)
+        centre, inverse, radius = localiser(evidence, threshold)
+        if radius < np.inf:
+            near = away @ centre + self.epsilon <= radius * np.sqrt(np.einsum("zi,ij,zj->z", away, inverse, away))
+            plug_in[~near] = threshold
+        if near.any():
+            passed = plug_in_bounds(evidence, away[near], self.epsilon, np.broadcast_to(centre, (int(near.sum()), len(centre))))
+            plug_in[near] = passed.bounds
+            left = np.flatnonzero(passed.bounds < threshold)
+            if len(left) and process is not None:
+                index = np.flatnonzero(near)[left]
+                linear, sums = process.rows_of(items[index], evidence.where)
+                part = Passed(passed.bounds[left], passed.points[left], passed.below.rows_of(left), passed.shares[left], passed.multipliers[left])
+                directional[index] = directional_bounds(part, linear, sums, away[index], self.epsilon, threshold).bounds
+        return Weighed(items, plug_in, directional)
+
+    def verdict(self, state: State) -> Verdict:
+        """What the complete stages say: final where they decide, otherwise `open`."""
+        state = state.settled
+        problem = state.problem
+        everything = np.arange(len(problem.items))
+        if problem.obstacle is not None:
+            return self._say(state, Status.NOT_IDENTIFIABLE, 0, everything, None, problem.obstacle)
+        if len(problem.items) == 1:
+            return self._say(state, Status.CERTAIN, 0, everything, None)
+        if not state.plug_in.restarts:
+            return self._say(state, Status.OPEN, 0, everything, None, "No stage is complete yet.")
+        leader = state.leader
+        others = np.array([item for item in range(len(problem.items)) if item != leader])
+        decided = self._decides(state)
+        weighed = self._weigh(state, leader, others)
+        passes = self._passes(state, leader, weighed)
+        if decided:
+            status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
+            alive = np.array([leader]) if self.epsilon == 0 else everything
+            return self._say(state, status, leader, alive, weighed)
+        alive = everything
+        if self.epsilon == 0:
+            alive = np.sort(np.append(others[~passes], leader))
+        return self._say(state, Status.OPEN, leader, alive, weighed, f"{len(alive)} items are not excluded.")
+
+    def _out_of_budget(self, verdict: Verdict) -> Verdict:
+        reason = (
+            f"The budget of {self.budget:,} questions is spent. {verdict.reason} "
+            "Raise the budget, or accept an item that is nearly best with epsilon."
+        )
+        return replace(verdict, status=Status.BUDGET_SPENT, reason=reason)
+
+    def _say(
+        self, state: State, status: Status, leader: int, alive: Integers, weighed: Weighed | None, reason: str = ""
+    ) -> Verdict:
+        problem = state.problem
+        rivals: tuple[Rival, ...] = ()
+        if weighed is not None:
+            nats = np.maximum(weighed.plug_in, weighed.directional)
+            order = np.argsort(nats, kind="stable")
+            rivals = tuple(
+                Rival(problem.names[weighed.items[n]], -math.inf, math.inf, None if np.isinf(nats[n]) else float(nats[n]))
+                for n in order
+            )
+        return Verdict(
+            status=status,
+            best=problem.names[leader],
+            surviving=tuple(problem.names[item] for item in alive),
+            delta=self.delta,
+            epsilon=self.epsilon,
+            questions_by_stage=tuple(int(each.pulls.sum()) for each in state.filed[: state.sealed]),
+            policy=self.name,
+            guarantee=self.guarantee,
+            statement=self.statement,
+            assumptions=self.assumptions,
+            rivals=rivals,
+            reason=reason,
+            also=problem.aliases[leader][1:],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration, with which `policy_from_json` builds an equal one."""
+        return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _after(
+    processes: tuple[Process, ...],
+    memo: Mapping[str, Any],
+    where: Integers,
+    pulls: Floats,
+    wins: Floats,
+    lost: Floats,
+    rows: Floats,
+) -> tuple[Process, ...]:
+    """The processes after a stage: those that bet in it, begun where it is their first."""
+    result = list(processes)
+    for each in memo["bets"]:
+        number = each["process"]
+        if number == len(result):
+            result.append(Process.begin(number, each["leader"]))
+        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, rows.shape[1]))
+        result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
+    return tuple(result)
+
+
+def _with(state: State, stage: int, filed: Filed) -> State:
+    return replace(state, filed=(*state.filed[:stage], filed, *state.filed[stage + 1 :]))
+
+
+def _stage(state: State, stage: int) -> Filed:
+    if not 0 <= stage < len(state.filed):
+        raise InvalidInput(f"There is no stage {stage}; {len(state.filed)} were planned, counted from 0.")
+    return state.filed[stage]
