@@ -21,7 +21,7 @@ from surepick import validate
 from surepick.guarantee import Guarantee
 from surepick.errors import InvalidInput
 from surepick.identify.certify import Passed, directional_bounds, localiser, plug_in_bounds
-from surepick.identify.directional import CONTENDER, LEAD, LEADERS, Bets, Process, good_bets, weight
+from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
 from surepick.identify.many import inverses
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
@@ -275,6 +275,7 @@ class Anytime:
                 rivals,
                 theta,
                 (where, pulls.astype(float)),
+                behind=close[rivals],
                 epsilon=self.epsilon,
                 nats=2 * (math.log(1 / self.delta) + 1),
             )
@@ -300,7 +301,7 @@ class Anytime:
         for filed in state.filed[state.settled.sealed :]:
             where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
             processes = _after(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
-        if not processes and nats.min() < LEAD:
+        if not processes and (nats.min() < LEAD or state.asked < SETTLING * rows.shape[1]):
             return []
         behind = nats.copy()
         behind[state.leader] = 0.0
@@ -328,6 +329,9 @@ class Anytime:
         if self.stop == "posterior":
             return bool(np.sum(norm.sf(np.sqrt(2 * nats[order]))) <= self.delta)
         if nats[order[0]] < 0.8 * math.log(1 / self.delta):
+            return False
+        # A bound of an infimum is at most the value at any one point, and points are cheap.
+        if np.min(settled.evidence_about(leader, nats, self.epsilon)) < math.log(1 / self.delta):
             return False
         for part in (order[:4], order[4:32], order[32:]):
             weighed = self._weigh(settled, leader, part)
@@ -366,7 +370,7 @@ class Anytime:
                 index = np.flatnonzero(near)[left]
                 linear, sums = process.rows_of(items[index], evidence.where)
                 part = Passed(passed.bounds[left], passed.points[left], passed.below.rows_of(left), passed.shares[left], passed.multipliers[left])
-                directional[index] = directional_bounds(part, linear, sums, away[index], self.epsilon, threshold).bounds
+                directional[index] = directional_bounds(evidence, part, linear, sums, away[index], self.epsilon, threshold).bounds
         return Weighed(items, plug_in, directional)
 
     def verdict(self, state: State) -> Verdict:

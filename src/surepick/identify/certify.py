@@ -104,7 +104,11 @@ class Tilted:
     """λ."""
 
 
+HEATS = (1.0, 4.0, 16.0)
+
+
 def directional_bounds(
+    evidence: Evidence,
     passed: Passed,
     linear: Floats,
     sums: Floats,
@@ -118,25 +122,33 @@ def directional_bounds(
     there; Newton's method finds its least point, and with r the decrement in Σ (λn − P)·s·xxᵀ and k the largest norm
     of an x in its inverse, the minimum lies at most [kr + (1 − kr)·log(1 − kr)]/k² below.
     """
-    below, vectors = passed.below, passed.below.vectors
-    room = np.maximum(threshold - below.values(passed.points), 1e-6)
-    half = boxes(below, passed.points, normals, passed.multipliers, room)
-    logits = passed.points @ vectors.rows.T
-    upward, downward = np.tanh((half - logits) / 2), np.tanh((half + logits) / 2)
-    loss = _curvature(sums[POSITIVE : POSITIVE + 2], upward) + _curvature(sums[NEGATIVE : NEGATIVE + 2], downward)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(loss > 0, loss / below.pulls, 0.0)
-    least = np.max(ratio, axis=1)
-    best = Tilted(np.full(len(room), -np.inf), passed.points, np.zeros(len(room)))
-    for factor in (1.1, 1.6):
-        penalty = least * factor + 1e-3
-        found = _one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half)
-        better = found.bounds > best.bounds
-        best = Tilted(
-            np.where(better, found.bounds, best.bounds),
-            np.where(better[:, None], found.points, best.points),
-            np.where(better, penalty, best.penalties),
-        )
+    best = Tilted(np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)))
+    for heat in HEATS:
+        if heat > 1.0:
+            shares = softmax(evidence.terms(passed.points) / heat, axis=1)
+            below = evidence.mixed(shares)
+            theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
+            theta = _onto(theta, normals, epsilon)
+            _, multipliers = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
+            passed = Passed(passed.bounds, theta, below, shares, multipliers)
+        below, vectors = passed.below, passed.below.vectors
+        room = np.maximum(threshold - below.values(passed.points), 1e-6)
+        half = boxes(below, passed.points, normals, passed.multipliers, room)
+        logits = passed.points @ vectors.rows.T
+        upward, downward = np.tanh((half - logits) / 2), np.tanh((half + logits) / 2)
+        loss = _curvature(sums[POSITIVE : POSITIVE + 2], upward) + _curvature(sums[NEGATIVE : NEGATIVE + 2], downward)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(loss > 0, loss / below.pulls, 0.0)
+        least = np.max(ratio, axis=1)
+        for factor in (1.1, 1.6):
+            penalty = least * factor + 1e-3
+            found = _one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half)
+            better = found.bounds > best.bounds
+            best = Tilted(
+                np.where(better, found.bounds, best.bounds),
+                np.where(better[:, None], found.points, best.points),
+                np.where(better, penalty, best.penalties),
+            )
     return best
 
 

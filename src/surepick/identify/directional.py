@@ -24,11 +24,15 @@ LEADERS = 2
 LEAD = 0.5
 """The first process begins when its leader leads by this many nats (of the quadratic approximation)."""
 
-CONTENDER = 2.0
+CONTENDER = 1.0
+
+SETTLING = 8
 """An item this many nats behind or less gets a process too."""
 
 CATCH_UP = 5.0
 """R: how fast a stage makes up for what the accumulated tilt lacks; 3 to 10 make no difference."""
+
+SHRINK = 1.0
 
 POSITIVE, NEGATIVE = TERMS + 1, TERMS + 3
 """Where the sums of n·c and n·c² over positive, and of n·|c| and n·c² over negative tilts begin."""
@@ -118,6 +122,7 @@ def good_bets(
     theta: Floats,
     planned: tuple[Integers, Floats],
     *,
+    behind: Floats,
     epsilon: float,
     nats: float,
 ) -> Bets:
@@ -138,12 +143,15 @@ def good_bets(
     floor = 1e-9 * np.trace(together) * np.eye(len(together))
     across = np.linalg.solve(together + floor, away.T).T
     squared = np.einsum("zi,zi->z", away, across)
-    strength = np.minimum(np.maximum(gap, 0.0), np.sqrt(2 * nats * squared)) / squared
+    doubt = 1.0 / (1.0 + SHRINK / np.maximum(2 * behind, 1e-12))
+    strength = np.minimum(np.maximum(gap, 0.0) * doubt, np.sqrt(2 * nats * squared)) / squared
     wanted = strength[:, None] * away
     if len(process.columns) and len(process.items):
         _, sums = process.rows_of(rivals, process.columns)
         yes = probability_of_yes(logits[process.columns])
-        wanted -= rise(sums, np.broadcast_to(yes, sums.shape[1:]), 1) @ rows[process.columns]
+        gained = rise(sums, np.broadcast_to(yes, sums.shape[1:]), 1) @ rows[process.columns]
+        along = np.einsum("zi,zi->z", across, gained) / squared
+        wanted = np.maximum(strength, along)[:, None] * away - gained  # what was bet along y is never taken back
     shifts = np.linalg.solve(now + together / CATCH_UP + floor, wanted.T).T
     return Bets(rivals, shifts)
 
