@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 from surepick import validate
 from surepick.guarantee import Guarantee
 from surepick.errors import InvalidInput
 from surepick.identify.certify import Passed, directional_bounds, localiser, plug_in_bounds
-from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
+from surepick.identify.directional import BETS, CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
 from surepick.identify.many import inverses
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
@@ -155,7 +155,7 @@ class State:
         found = Evidence.of(settled.plug_in, rows).log_evidence(theta)
         process = self.process_of(leader)
         if process is not None:
-            found = np.maximum(found, process.values(close, rows, theta))
+            found = np.maximum(found, logsumexp(process.values(close, rows, theta), axis=1) - math.log(BETS))
         result = nats.copy()
         result[close] = np.minimum(found, nats[close])
         return result
@@ -368,7 +368,8 @@ class Anytime:
             left = np.flatnonzero(passed.bounds < threshold)
             if len(left) and process is not None:
                 index = np.flatnonzero(near)[left]
-                linear, sums = process.rows_of(items[index], evidence.where)
+                shares = softmax(process.values(items[index], problem.rows, passed.points[left]), axis=1)
+                linear, sums = process.mixed(items[index], shares, evidence.where)
                 part = Passed(passed.bounds[left], passed.points[left], passed.below.rows_of(left), passed.shares[left], passed.multipliers[left])
                 directional[index] = directional_bounds(evidence, part, linear, sums, away[index], self.epsilon, threshold).bounds
         return Weighed(items, plug_in, directional)
@@ -453,7 +454,7 @@ def _after(
         number = each["process"]
         if number == len(result):
             result.append(Process.begin(number, each["leader"]))
-        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, rows.shape[1]))
+        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]))
         result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
     return tuple(result)
 

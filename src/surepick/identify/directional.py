@@ -15,7 +15,7 @@ from surepick.logistic import probability_of_yes, variance
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TILT = 0.4
+TILT = 0.3
 """Largest tilt c of one answer, in log-odds; larger ones are cut."""
 
 LEADERS = 2
@@ -32,7 +32,13 @@ SETTLING = 8
 CATCH_UP = 5.0
 """R: how fast a stage makes up for what the accumulated tilt lacks; 3 to 10 make no difference."""
 
-SHRINK = 1.0
+SIZES = np.array([0.5, 0.25, 0.125, 0.0625])
+"""Bets of fixed size, in units of the shift that 10·d evenly spread answers would show; one more follows the estimate."""
+
+BETS = len(SIZES) + 1
+"""Bets against each rival, of equal weight: their mean is what counts."""
+
+USUAL_NATS = 4.0
 
 POSITIVE, NEGATIVE = TERMS + 1, TERMS + 3
 """Where the sums of n·c and n·c² over positive, and of n·|c| and n·c² over negative tilts begin."""
@@ -54,9 +60,10 @@ class Process:
     columns: Integers
     """Measurements asked in it, one a column."""
     linear: Floats
-    """Σ c·(ones)."""
+    """Σ c·(ones); rivals × bets."""
     sums: Floats
-    """Σ n·cᵏ/k! for k = 1 … TERMS, Σ n·|c|^{TERMS+1}, and the four sums of POSITIVE and NEGATIVE; rivals × columns."""
+    """Σ n·cᵏ/k! for k = 1 … TERMS, Σ n·|c|^{TERMS+1}, and the four sums of POSITIVE and NEGATIVE; each rivals × bets
+    × columns."""
     pulls: Floats
     """Answers in it to each column."""
 
@@ -64,41 +71,59 @@ class Process:
     def begin(cls, number: int, leader: int) -> "Process":
         """Before its first stage."""
         nothing = np.zeros(0, dtype=np.int64)
-        return cls(number, leader, nothing, nothing, np.zeros(0), np.zeros((TERMS + 5, 0, 0)), np.zeros(0))
+        sums = np.zeros((TERMS + 5, 0, BETS, 0))
+        return cls(number, leader, nothing, nothing, np.zeros((0, BETS)), sums, np.zeros(0))
 
-    def after(self, where: Integers, pulls: Floats, wins: Floats, missing: Floats, bets: "Bets", rows: Floats) -> "Process":
+    def after(
+        self, where: Integers, pulls: Floats, wins: Floats, missing: Floats, bets: "Bets", rows: Floats
+    ) -> "Process":
         """With the answers to one more stage; `missing` answers are charged the worst, −|c|."""
         columns, places = _union(self.columns, where)
         items, ranks = _union(self.items, bets.items)
-        sums = np.zeros((TERMS + 5, len(items), len(columns)))
-        sums[:, : len(self.items), : len(self.columns)] = self.sums
-        linear = np.concatenate([self.linear, np.zeros(len(items) - len(self.items))])
+        sums = np.zeros((TERMS + 5, len(items), BETS, len(columns)))
+        sums[:, : len(self.items), :, : len(self.columns)] = self.sums
+        linear = np.concatenate([self.linear, np.zeros((len(items) - len(self.items), BETS))])
         tilts = bets.tilts(rows[where])
         positive, negative = np.maximum(tilts, 0.0), np.maximum(-tilts, 0.0)
         signed = np.stack([positive, positive**2, negative, negative**2])
         added = np.concatenate([powers(tilts), signed]) * pulls
-        sums[:, ranks[:, None], places] += added
+        kinds = np.arange(BETS)
+        sums[:, ranks[:, None, None], kinds[None, :, None], places[None, None, :]] += added
         linear[ranks] += tilts @ wins - np.abs(tilts) @ missing
         total = np.concatenate([self.pulls, np.zeros(len(columns) - len(self.columns))])
         total[places] += pulls
         return replace(self, items=items, columns=columns, linear=linear, sums=sums, pulls=total)
 
     def values(self, items: Integers, rows: Floats, theta: Floats) -> Floats:
-        """log Eᶻ(θ) for each of these rivals at its own θ, up to the remainder."""
-        linear, sums = self.rows_of(items, self.columns)
-        return linear - np.sum(rise(sums, probability_of_yes(theta @ rows[self.columns].T), 0), axis=1)
+        """The log of each bet against each of these rivals at the rival's own θ, up to the remainder; rivals × bets."""
+        linear, sums = self.rows_of(items)
+        yes = probability_of_yes(theta @ rows[self.columns].T)[:, None, :]
+        return np.asarray(linear - np.sum(rise(sums, np.broadcast_to(yes, sums.shape[1:]), 0), axis=2))
 
-    def rows_of(self, items: Integers, where: Integers) -> tuple[Floats, Floats]:
-        """Linear terms and sums of these rivals (zero for those never bet on) on these measurements."""
-        rank = {int(item): number for number, item in enumerate(self.items)}
-        ranks = np.array([rank.get(int(item), -1) for item in items], dtype=np.int64)
+    def mixed(self, items: Integers, shares: Floats, where: Integers) -> tuple[Floats, Floats]:
+        """For fixed shares p of the bets the minorant Σ p·log(bet) + entropy(p) − log(BETS) of the log of their mean.
+
+        Its constant and its sums, on the measurements `where`.
+        """
+        linear, sums = self.rows_of(items)
+        safe = np.where(shares > 0, shares, 1.0)
+        constant = np.sum(shares * (linear - np.log(safe)), axis=1) - np.log(BETS)
         place = {int(column): number for number, column in enumerate(where)}
         places = np.array([place[int(column)] for column in self.columns], dtype=np.int64)
+        result = np.zeros((TERMS + 5, len(items), len(where)))
+        result[:, :, places] = np.einsum("zk,jzkx->jzx", shares, sums)
+        return constant, result
+
+    def rows_of(self, items: Integers) -> tuple[Floats, Floats]:
+        """Linear terms and sums of these rivals, zero for those never bet on."""
+        rank = {int(item): number for number, item in enumerate(self.items)}
+        ranks = np.array([rank.get(int(item), -1) for item in items], dtype=np.int64)
         known = ranks >= 0
-        linear = np.zeros(len(items))
+        if known.all():
+            return self.linear[ranks], self.sums[:, ranks]
+        linear, sums = np.zeros((len(items), BETS)), np.zeros((TERMS + 5, len(items), BETS, len(self.columns)))
         linear[known] = self.linear[ranks[known]]
-        sums = np.zeros((TERMS + 5, len(items), len(where)))
-        sums[:, np.flatnonzero(known)[:, None], places] = self.sums[:, ranks[known]]
+        sums[:, known] = self.sums[:, ranks[known]]
         return linear, sums
 
 
@@ -111,7 +136,7 @@ class Bets:
 
     def tilts(self, rows: Floats) -> Floats:
         """c for every rival and vector."""
-        return np.clip(self.shifts @ rows.T, -TILT, TILT)
+        return np.asarray(np.clip(self.shifts @ rows.T, -TILT, TILT))
 
 
 def good_bets(
@@ -143,17 +168,22 @@ def good_bets(
     floor = 1e-9 * np.trace(together) * np.eye(len(together))
     across = np.linalg.solve(together + floor, away.T).T
     squared = np.einsum("zi,zi->z", away, across)
-    doubt = 1.0 / (1.0 + SHRINK / np.maximum(2 * behind, 1e-12))
-    strength = np.minimum(np.maximum(gap, 0.0) * doubt, np.sqrt(2 * nats * squared)) / squared
-    wanted = strength[:, None] * away
+    doubt = 1.0 / (1.0 + 1.0 / np.maximum(2 * behind, 1e-12))
+    follow = np.minimum(np.maximum(gap, 0.0) * doubt, np.sqrt(2 * nats * squared))
+    even = np.linalg.inv((10 * rows.shape[1] / len(rows) / 4) * (rows.T @ rows))
+    usual = np.sqrt(2 * USUAL_NATS * np.einsum("zi,ij,zj->z", away, even, away))
+    fixed = usual[:, None] * SIZES
+    strength = np.column_stack([fixed, follow]) / squared[:, None]
+    wanted = strength[:, :, None] * away[:, None, :]
     if len(process.columns) and len(process.items):
-        _, sums = process.rows_of(rivals, process.columns)
+        _, sums = process.rows_of(rivals)
         yes = probability_of_yes(logits[process.columns])
         gained = rise(sums, np.broadcast_to(yes, sums.shape[1:]), 1) @ rows[process.columns]
-        along = np.einsum("zi,zi->z", across, gained) / squared
-        wanted = np.maximum(strength, along)[:, None] * away - gained  # what was bet along y is never taken back
-    shifts = np.linalg.solve(now + together / CATCH_UP + floor, wanted.T).T
-    return Bets(rivals, shifts)
+        along = np.einsum("zi,zki->zk", across, gained) / squared[:, None]
+        # What was bet along y is never taken back.
+        wanted = np.maximum(strength, along)[:, :, None] * away[:, None, :] - gained
+    solver = np.linalg.inv(now + together / CATCH_UP + floor)
+    return Bets(rivals, wanted @ solver)
 
 
 def _union(known: Integers, more: Integers) -> tuple[Integers, Integers]:
