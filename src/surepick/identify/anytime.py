@@ -7,7 +7,7 @@
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -18,9 +18,10 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 from surepick import validate
+from surepick.certificate import digest
 from surepick.guarantee import Guarantee
 from surepick.errors import InvalidInput
-from surepick.identify.certify import Passed, directional_bounds, localiser, plug_in_bounds
+from surepick.identify.certify import directional_bounds, localiser, plug_in_bounds
 from surepick.identify.directional import BETS, CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
 from surepick.identify.many import inverses
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
@@ -83,6 +84,11 @@ class State:
     def process_of(self, leader: int) -> Process | None:
         """The oldest process of this leader: it has the largest weight."""
         return next((each for each in self.settled.processes if each.leader == leader), None)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The plug-in evidence of the evaluated stages."""
+        return Evidence.of(self.settled.plug_in, self.problem.rows)
 
     @cached_property
     def arrived(self) -> tuple[Floats, Floats]:
@@ -152,7 +158,7 @@ class State:
         across = away @ self.inverse
         back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
         theta = self.theta - across * back[:, None]
-        found = Evidence.of(settled.plug_in, rows).log_evidence(theta)
+        found = self.evidence.log_evidence(theta)
         process = self.process_of(leader)
         if process is not None:
             found = np.maximum(found, logsumexp(process.values(close, rows, theta), axis=1) - math.log(BETS))
@@ -168,6 +174,8 @@ class Weighed:
     items: Integers
     plug_in: Floats
     directional: Floats
+    proofs: tuple[dict[str, Any], ...]
+    """For each what the bound was found with, for a certificate; in coordinates of the span."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -347,32 +355,45 @@ class Anytime:
             | (weighed.directional >= math.log(1 / (share * self.delta)))
         )
 
-    def _weigh(self, state: State, leader: int, items: Integers, *, exact: bool = False) -> Weighed:
+    def _weigh(self, state: State, leader: int, items: Integers) -> Weighed:
         """Proven nats against each of these rivals of the leader."""
         problem = state.problem
         threshold = math.log(1 / (LOCALISER * self.delta))
         plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
-        if not len(items):
-            return Weighed(items, plug_in, directional)
-        evidence = Evidence.of(state.plug_in, problem.rows)
-        away = problem.points[leader] - problem.points[items]
-        near = np.ones(len(items), dtype=np.bool_)
+        proofs: list[dict[str, Any]] = [{} for _ in items]
+        evidence = state.evidence
         process = state.process_of(leader)
-        centre, inverse, radius = localiser(evidence, threshold)
-        if radius < np.inf:
-            near = away @ centre + self.epsilon <= radius * np.sqrt(np.einsum("zi,ij,zj->z", away, inverse, away))
-            plug_in[~near] = threshold
-        if near.any():
-            passed = plug_in_bounds(evidence, away[near], self.epsilon, np.broadcast_to(centre, (int(near.sum()), len(centre))))
-            plug_in[near] = passed.bounds
-            left = np.flatnonzero(passed.bounds < threshold)
+        away = problem.points[leader] - problem.points[items]
+        far = localiser(evidence, threshold)
+        passed = far.misses(away, self.epsilon)
+        plug_in[passed] = threshold
+        for number in np.flatnonzero(passed):
+            proofs[number] = {"rule": "far"}
+        near = np.flatnonzero(~passed)
+        if len(near):
+            found = plug_in_bounds(evidence, away[near], self.epsilon, np.broadcast_to(far.centre, away[near].shape))
+            plug_in[near] = found.bounds
+            for number, point, shares in zip(near, found.points, found.shares, strict=True):
+                proofs[number] = {"rule": "plug-in", "theta": point, "shares": shares.tolist()}
+            left = np.flatnonzero(found.bounds < threshold)
             if len(left) and process is not None:
-                index = np.flatnonzero(near)[left]
-                shares = softmax(process.values(items[index], problem.rows, passed.points[left]), axis=1)
-                linear, sums = process.mixed(items[index], shares, evidence.where)
-                part = Passed(passed.bounds[left], passed.points[left], passed.below.rows_of(left), passed.shares[left], passed.multipliers[left])
-                directional[index] = directional_bounds(evidence, part, linear, sums, away[index], self.epsilon, threshold).bounds
-        return Weighed(items, plug_in, directional)
+                open_items, normals = items[near[left]], away[near[left]]
+                mix = softmax(process.values(open_items, problem.rows, found.points[left]), axis=1)
+                linear, sums = process.mixed(open_items, mix, evidence.where)
+                tilted = directional_bounds(
+                    evidence, found.rows_of(left), linear, sums, normals, self.epsilon, threshold
+                )
+                directional[near[left]] = tilted.bounds
+                for place, number in enumerate(near[left]):
+                    proofs[number] = {
+                        "rule": "directional",
+                        "theta": tilted.points[place],
+                        "centre": tilted.centres[place],
+                        "shares": tilted.shares[place].tolist(),
+                        "bets": mix[place].tolist(),
+                        "penalty": float(tilted.penalties[place]),
+                    }
+        return Weighed(items, plug_in, directional, tuple(proofs))
 
     def verdict(self, state: State) -> Verdict:
         """What the complete stages say: final where they decide, otherwise `open`."""
@@ -398,6 +419,39 @@ class Anytime:
         if self.epsilon == 0:
             alive = np.sort(np.append(others[~passes], leader))
         return self._say(state, Status.OPEN, leader, alive, weighed, f"{len(alive)} items are not excluded.")
+
+    def certificate(self, state: State) -> dict[str, Any]:
+        """All that `surepick.certificate.verify_certificate` needs to prove the verdict again, as plain data.
+
+        Vectors are in the coordinates of the features. Raises InvalidInput where there is no proved verdict.
+        """
+        state = state.settled
+        if self.stop != "proved" or self._impossible(state) or not self._decides(state):
+            raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
+        problem, leader = state.problem, state.leader
+        others = np.array([item for item in range(len(problem.items)) if item != leader])
+        weighed = self._weigh(state, leader, others)
+        embed = problem.span.embed
+        far = localiser(state.evidence, math.log(1 / (LOCALISER * self.delta)))
+        process = state.process_of(leader)
+        rivals = []
+        for item, proof, nats in zip(others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True):
+            points = {name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof}
+            rivals.append({"item": int(item), "nats": float(nats)} | proof | points)
+        content = {
+            "format": 1,
+            "policy": self.name,
+            "problem": problem.to_json(),
+            "best": leader,
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "missing": self.missing,
+            "process": None if process is None else process.number,
+            "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
+            "stages": [_stage_of_certificate(each, embed) for each in state.filed[: state.sealed]],
+            "rivals": rivals,
+        }
+        return content | {"digest": digest(content)}
 
     def _out_of_budget(self, verdict: Verdict) -> Verdict:
         reason = (
@@ -457,6 +511,20 @@ def _after(
         bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]))
         result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
     return tuple(result)
+
+
+def _stage_of_certificate(filed: Filed, embed: Callable[[Floats], Floats]) -> dict[str, Any]:
+    memo = filed.plan.memo
+    bets = [each | {"shifts": embed(np.array(each["shifts"])).tolist()} for each in memo["bets"]]
+    return {
+        "measurements": filed.plan.measurements.tolist(),
+        "planned": filed.plan.pulls.tolist(),
+        "pulls": filed.pulls.tolist(),
+        "wins": filed.wins.tolist(),
+        "experts": embed(np.array(memo["experts"])).tolist(),
+        "restart": memo["restart"],
+        "bets": bets,
+    }
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:

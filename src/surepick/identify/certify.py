@@ -35,6 +35,16 @@ class Passed:
     shares: Floats
     multipliers: Floats
 
+    def rows_of(self, which: NDArray[np.intp]) -> "Passed":
+        """For some of the rivals."""
+        return Passed(
+            self.bounds[which],
+            self.points[which],
+            self.below.rows_of(which),
+            self.shares[which],
+            self.multipliers[which],
+        )
+
 
 def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: Floats) -> Passed:
     """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y; a few batched Newton iterations."""
@@ -100,11 +110,33 @@ class Tilted:
 
     bounds: Floats
     points: Floats
+    """Where the convex function is least."""
     penalties: Floats
     """λ."""
+    centres: Floats
+    """Where the boxes are centred."""
+    shares: Floats
+    """p of the restarts in G."""
+
+    def or_better(self, other: "Tilted") -> "Tilted":
+        """For each rival the better of two."""
+        better = other.bounds > self.bounds
+        pick = better[:, None]
+        return Tilted(
+            np.where(better, other.bounds, self.bounds),
+            np.where(pick, other.points, self.points),
+            np.where(better, other.penalties, self.penalties),
+            np.where(pick, other.centres, self.centres),
+            np.where(pick, other.shares, self.shares),
+        )
 
 
 HEATS = (1.0, 4.0, 16.0)
+"""Shares of the restarts tried: proportional to their evidence to the power 1/heat. Older restarts cost room, but count
+more answers, so that a smaller λ makes the sum convex."""
+
+PENALTIES = (1.1, 1.6)
+"""λ tried, in units of the least that makes the sum convex."""
 
 
 def directional_bounds(
@@ -122,34 +154,36 @@ def directional_bounds(
     there; Newton's method finds its least point, and with r the decrement in Σ (λn − P)·s·xxᵀ and k the largest norm
     of an x in its inverse, the minimum lies at most [kr + (1 − kr)·log(1 − kr)]/k² below.
     """
-    best = Tilted(np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)))
+    best = Tilted(
+        np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)), passed.points, passed.shares
+    )
     for heat in HEATS:
         if heat > 1.0:
-            shares = softmax(evidence.terms(passed.points) / heat, axis=1)
-            below = evidence.mixed(shares)
-            theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
-            theta = _onto(theta, normals, epsilon)
-            _, multipliers = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
-            passed = Passed(passed.bounds, theta, below, shares, multipliers)
-        below, vectors = passed.below, passed.below.vectors
+            passed = _heated(evidence, passed, normals, epsilon, heat)
+        below = passed.below
         room = np.maximum(threshold - below.values(passed.points), 1e-6)
         half = boxes(below, passed.points, normals, passed.multipliers, room)
-        logits = passed.points @ vectors.rows.T
+        logits = passed.points @ below.vectors.rows.T
         upward, downward = np.tanh((half - logits) / 2), np.tanh((half + logits) / 2)
         loss = _curvature(sums[POSITIVE : POSITIVE + 2], upward) + _curvature(sums[NEGATIVE : NEGATIVE + 2], downward)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(loss > 0, loss / below.pulls, 0.0)
-        least = np.max(ratio, axis=1)
-        for factor in (1.1, 1.6):
+            least = np.max(np.where(loss > 0, loss / below.pulls, 0.0), axis=1)
+        for factor in PENALTIES:
             penalty = least * factor + 1e-3
-            found = _one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half)
-            better = found.bounds > best.bounds
-            best = Tilted(
-                np.where(better, found.bounds, best.bounds),
-                np.where(better[:, None], found.points, best.points),
-                np.where(better, penalty, best.penalties),
+            best = best.or_better(
+                _one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half)
             )
     return best
+
+
+def _heated(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, heat: float) -> Passed:
+    """The same with shares of the restarts that are more alike."""
+    shares = softmax(evidence.terms(passed.points) / heat, axis=1)
+    below = evidence.mixed(shares)
+    theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
+    theta = _onto(theta, normals, epsilon)
+    _, multipliers = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
+    return Passed(passed.bounds, theta, below, shares, multipliers)
 
 
 def _curvature(sums: Floats, steepest: Floats) -> Floats:
@@ -214,24 +248,38 @@ def _one_penalty(
     value = linear - np.sum(rise(sums, yes, 0), axis=1) + penalty * (below.values(theta) - threshold)
     remainder = VALUE_REMAINDER * np.sum(sums[TERMS], axis=1)
     bounds = np.where(inside & convex & usable & np.isfinite(error), value - error - remainder, -np.inf)
-    return Tilted(bounds, theta, penalty)
+    return Tilted(bounds, theta, penalty, passed.points, passed.shares)
 
 
-def localiser(evidence: Evidence, threshold: float) -> tuple[Floats, Floats, float]:
-    """A point θ, a matrix M⁻¹ and ρ with ‖θ' − θ‖_M ≤ ρ for all θ' with log E(θ') < threshold; ρ = ∞ if unproved.
+@dataclass(frozen=True, eq=False)
+class Localiser:
+    """‖θ − centre‖_M ≤ radius for all θ with log E(θ) < threshold; an infinite radius where that is not proved."""
 
-    It excludes far rivals at O(d²) each: those with yᵀθ + epsilon > ρ‖y‖ in M⁻¹.
-    """
-    theta, below = evidence.least
+    centre: Floats
+    inverse: Floats
+    radius: float
+    shares: Floats
+
+    def misses(self, normals: Floats, epsilon: float) -> NDArray[np.bool_]:
+        """Whether no such θ has yᵀθ ≤ −epsilon: far rivals are excluded at O(d²) each."""
+        if not math.isfinite(self.radius):
+            return np.zeros(len(normals), dtype=np.bool_)
+        reach = self.radius * np.sqrt(np.maximum(np.einsum("zi,ij,zj->z", normals, self.inverse, normals), 0.0))
+        return np.asarray(normals @ self.centre + epsilon > reach * (1 + 1e-9))
+
+
+def localiser(evidence: Evidence, threshold: float) -> Localiser:
+    """An ellipsoid around all θ that the plug-in process does not refute."""
+    theta, below, shares = evidence.least
+    nowhere = Localiser(theta[0], np.eye(theta.shape[1]), math.inf, shares[0])
     room = threshold - below.values(theta)
     if room[0] <= 0:
-        return theta[0], np.eye(theta.shape[1]), np.inf
-    nothing = np.zeros_like(theta)
-    half = boxes(below, theta, nothing, np.zeros(1), room)
+        return nowhere
+    half = boxes(below, theta, np.zeros_like(theta), np.zeros(1), room)
     if not np.all(np.isfinite(half)):
-        return theta[0], np.eye(theta.shape[1]), np.inf
+        return nowhere
     logits = theta @ below.vectors.rows.T
     inverse = inverses(below.vectors.information(below.pulls * variance(logits) * 2 / (2 + half)))
     gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ below.vectors.rows
-    slope = float(np.sqrt(max(float(gradient[0] @ inverse[0] @ gradient[0]), 0.0)))
-    return theta[0], inverse[0], slope + math.sqrt(slope**2 + 2 * float(room[0]))
+    slope = math.sqrt(max(float(gradient[0] @ inverse[0] @ gradient[0]), 0.0))
+    return Localiser(theta[0], inverse[0], slope + math.sqrt(slope**2 + 2 * float(room[0])), shares[0])

@@ -107,15 +107,15 @@ class Evidence:
         return np.asarray(logsumexp(self.terms(theta), axis=1))
 
     @cached_property
-    def least(self) -> tuple[Floats, "Minorant"]:
-        """About where log E is least, and the minorant whose least point it is to rounding."""
+    def least(self) -> tuple[Floats, "Minorant", Floats]:
+        """About where log E is least, the minorant whose least point it is to rounding, and its shares."""
         theta = np.zeros((1, self.vectors.rows.shape[1]))
         shares = softmax(self.terms(theta), axis=1)
         for _ in range(4):
             below = self.mixed(shares)
             theta = minimise_many(self.vectors, below.pulls, below.wins, theta, iterations=20)
-            shares = (shares + softmax(self.terms(theta), axis=1)) / 2
-        return theta, below
+            used, shares = shares, (shares + softmax(self.terms(theta), axis=1)) / 2
+        return theta, below, used
 
 
 @dataclass(frozen=True, eq=False)
