@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 LOCALISER_SHARE = 0.3
 TILT = 0.3
-EXPERTS = 3
+EXPERTS = 4
 BETS = 5
 
 

@@ -145,10 +145,13 @@ class State:
         """By how many nats (quadratic approximation) each item is behind a leader."""
         return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
 
-    def evidence_about(self, leader: int, nats: Floats, epsilon: float) -> Floats:
+    def evidence_about(
+        self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool
+    ) -> Floats:
         """About how much evidence there is against each item already, in nats: what a certificate may come to.
 
-        Both processes at the point where the quadratic approximation has the rival catch up with the leader.
+        Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
+        `penalised` less about what the proof of a directional bound costs: λ times the room in the localiser.
         """
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
@@ -161,7 +164,10 @@ class State:
         found = self.evidence.log_evidence(theta)
         process = self.process_of(leader)
         if process is not None:
-            found = np.maximum(found, logsumexp(process.values(close, rows, theta), axis=1) - math.log(BETS))
+            bets = process.values(close, rows, theta)
+            if penalised:
+                bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
+            found = np.maximum(found, logsumexp(bets, axis=1) - math.log(BETS))
         result = nats.copy()
         result[close] = np.minimum(found, nats[close])
         return result
@@ -259,6 +265,15 @@ class Anytime:
         filed = _stage(state, stage)
         return state if stage < state.sealed else _with(state, stage, replace(filed, closed=True))
 
+    @property
+    def _threshold(self) -> float:
+        """Nats that the plug-in process needs."""
+        return math.log(1 / (LOCALISER * self.delta))
+
+    def _needed(self, process: Process | None) -> float:
+        """Nats that a directional process needs."""
+        return math.log(1 / (weight(0 if process is None else process.number) * (1 - LOCALISER) * self.delta))
+
     def _size(self, state: State) -> int:
         return max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
 
@@ -267,7 +282,7 @@ class Anytime:
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
         form = EARLY if state.asked < LATE_FROM * state.problem.span.rank else LATE
-        known = state.evidence_about(state.leader, nats, self.epsilon)
+        known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
         where, pulls = choose(
             rows, points, state.leader, theta, state.information, state.ridge, size, known, form
         )
@@ -339,7 +354,7 @@ class Anytime:
         if nats[order[0]] < 0.8 * math.log(1 / self.delta):
             return False
         # A bound of an infimum is at most the value at any one point, and points are cheap.
-        if np.min(settled.evidence_about(leader, nats, self.epsilon)) < math.log(1 / self.delta):
+        if np.min(settled.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)) < math.log(1 / self.delta):
             return False
         for part in (order[:4], order[4:32], order[32:]):
             weighed = self._weigh(settled, leader, part)
@@ -348,17 +363,13 @@ class Anytime:
         return True
 
     def _passes(self, state: State, leader: int, weighed: Weighed) -> NDArray[np.bool_]:
-        process = state.process_of(leader)
-        share = weight(0 if process is None else process.number) * (1 - LOCALISER)
-        return np.asarray(
-            (weighed.plug_in >= math.log(1 / (LOCALISER * self.delta)))
-            | (weighed.directional >= math.log(1 / (share * self.delta)))
-        )
+        needed = self._needed(state.process_of(leader))
+        return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
     def _weigh(self, state: State, leader: int, items: Integers) -> Weighed:
         """Proven nats against each of these rivals of the leader."""
         problem = state.problem
-        threshold = math.log(1 / (LOCALISER * self.delta))
+        threshold = self._threshold
         plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
         proofs: list[dict[str, Any]] = [{} for _ in items]
         evidence = state.evidence
@@ -377,22 +388,28 @@ class Anytime:
                 proofs[number] = {"rule": "plug-in", "theta": point, "shares": shares.tolist()}
             left = np.flatnonzero(found.bounds < threshold)
             if len(left) and process is not None:
-                open_items, normals = items[near[left]], away[near[left]]
-                mix = softmax(process.values(open_items, problem.rows, found.points[left]), axis=1)
-                linear, sums = process.mixed(open_items, mix, evidence.where)
-                tilted = directional_bounds(
-                    evidence, found.rows_of(left), linear, sums, normals, self.epsilon, threshold
-                )
-                directional[near[left]] = tilted.bounds
-                for place, number in enumerate(near[left]):
-                    proofs[number] = {
-                        "rule": "directional",
-                        "theta": tilted.points[place],
-                        "centre": tilted.centres[place],
-                        "shares": tilted.shares[place].tolist(),
-                        "bets": mix[place].tolist(),
-                        "penalty": float(tilted.penalties[place]),
-                    }
+                worth = process.values(items[near[left]], problem.rows, found.points[left])
+                # All bets by their worth, or the best one alone: large tilts prove much, but cost a large λ.
+                for mix in (softmax(worth, axis=1), *np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))):
+                    open_ = np.flatnonzero(directional[near[left]] < self._needed(process))
+                    which = left[open_]
+                    if not len(which):
+                        break
+                    linear, sums = process.mixed(items[near[which]], mix[open_], evidence.where)
+                    tilted = directional_bounds(
+                        evidence, found.rows_of(which), linear, sums, away[near[which]], self.epsilon, threshold
+                    )
+                    for place, number in enumerate(near[which]):
+                        if tilted.bounds[place] > directional[number]:
+                            directional[number] = tilted.bounds[place]
+                            proofs[number] = {
+                                "rule": "directional",
+                                "theta": tilted.points[place],
+                                "centre": tilted.centres[place],
+                                "shares": tilted.shares[place].tolist(),
+                                "bets": mix[open_[place]].tolist(),
+                                "penalty": float(tilted.penalties[place]),
+                            }
         return Weighed(items, plug_in, directional, tuple(proofs))
 
     def verdict(self, state: State) -> Verdict:
@@ -432,7 +449,7 @@ class Anytime:
         others = np.array([item for item in range(len(problem.items)) if item != leader])
         weighed = self._weigh(state, leader, others)
         embed = problem.span.embed
-        far = localiser(state.evidence, math.log(1 / (LOCALISER * self.delta)))
+        far = localiser(state.evidence, self._threshold)
         process = state.process_of(leader)
         rivals = []
         for item, proof, nats in zip(others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True):

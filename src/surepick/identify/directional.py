@@ -100,6 +100,12 @@ class Process:
         yes = probability_of_yes(theta @ rows[self.columns].T)[:, None, :]
         return np.asarray(linear - np.sum(rise(sums, np.broadcast_to(yes, sums.shape[1:]), 0), axis=2))
 
+    def mean_tilts(self, items: Integers) -> Floats:
+        """The largest mean |c| on one vector, of each bet against each of these rivals: about the λ its proof takes."""
+        _, sums = self.rows_of(items)
+        total = sums[POSITIVE] + sums[NEGATIVE]
+        return np.asarray(np.max(total / np.maximum(self.pulls, 1.0), axis=2, initial=0.0))
+
     def mixed(self, items: Integers, shares: Floats, where: Integers) -> tuple[Floats, Floats]:
         """For fixed shares p of the bets the minorant Σ p·log(bet) + entropy(p) − log(BETS) of the log of their mean.
 

@@ -17,7 +17,7 @@ from surepick.logistic import softplus
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RIDGES = np.array([1.0, 0.1, 0.01])
+RIDGES = np.array([10.0, 1.0, 0.1, 0.01])
 """Experts: ridge fits with these weights, after scaling the longest vector of the problem to length one."""
 
 FIRST_RESTART = 4
