@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick.errors import InvalidInput
-from surepick.identify import Plan, Policy, Problem, RageGlm, Verdict, Wait, policy_from_json
+from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, policy_from_json
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -90,7 +90,7 @@ class _Stage:
 class Session:
     """Ask, tell, and read the verdict; any number of questions may be out, and answers come in any order.
 
-    `policy` defaults to RageGlm(), which needs nothing but delta. With `path` every event is written to that file
+    `policy` defaults to Anytime(), which needs nothing but delta. With `path` every event is written to that file
     before the call returns; `Session.resume(path)` goes on from it.
 
     >>> session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
@@ -108,7 +108,7 @@ class Session:
         seed: int = 0,
         path: str | PathLike[str] | None = None,
     ) -> None:
-        policy = policy or RageGlm()
+        policy = policy or Anytime()
         describe = getattr(policy, "to_json", None)
         self._set_up(problem, policy, seed, None if path is None else Path(path))
         if self._path is not None and self._path.exists() and self._path.stat().st_size:
@@ -266,6 +266,15 @@ class Session:
             self._do({"event": "look", "stages": self._complete_stages()})
         return self._verdict or result
 
+    def certificate(self) -> dict[str, Any]:
+        """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
+        make = getattr(self.policy, "certificate", None)
+        if make is None:
+            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+        self._settle()
+        certificate: dict[str, Any] = make(self._state)
+        return certificate
+
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""
         self._settle()
@@ -395,7 +404,7 @@ def find_best(
 
     `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
     so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
-    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
+    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is Anytime.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -404,9 +413,9 @@ def find_best(
     'red'
     """
     chosen = policy or (
-        RageGlm(delta=delta, epsilon=epsilon)
+        Anytime(delta=delta, epsilon=epsilon)
         if budget is None
-        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
+        else Anytime(delta=delta, epsilon=epsilon, budget=budget)
     )
     if isinstance(judge, PlanJudge):
         return run(problem, chosen, judge, seed=seed)
