@@ -67,6 +67,17 @@ def test_long_data_are_fitted_in_few_passes_and_without_copies(monkeypatch: pyte
     assert 1 + frame.peak_bytes(lambda: (vectors.copy(), vectors.copy())) / data > 2.0
 
 
+def test_long_data_with_repeated_columns_take_one_copy() -> None:
+    rng = np.random.default_rng(8)
+    vectors = rng.normal(size=(100_000, 8))
+    vectors[:, 7] = vectors[:, 0] - 3 * vectors[:, 1]
+    answers = rng.integers(0, 2, size=len(vectors))
+    fits = []
+    peak = frame.peak_bytes(lambda: fits.append(fit(Tally.from_answers(vectors, answers))))
+    assert fits[0].span.rank == 7
+    assert 1 + peak / (vectors.nbytes + answers.nbytes) <= 3.0
+
+
 def test_iterations_do_not_grow_with_trials() -> None:
     rng = np.random.default_rng(6)
     vectors = rng.normal(size=(300, 8))

@@ -42,7 +42,7 @@ def test_the_diameter_is_exact(seed, kind, knows):
 
 def test_the_diameter_spans_blocks():
     rng = np.random.default_rng(0)
-    points = rng.normal(size=(5000, 3))
+    points = rng.normal(size=(3000, 3))
     assert diameter(Cloud.of(points.copy()))[0] == pytest.approx(brute(points), rel=1e-11)
 
 

@@ -503,6 +503,20 @@ def test_the_duality_gap_holds_where_the_infimum_is_not_attained(far):
     assert problem.duality_gap(np.array([far, np.log(3)])) < 8 * np.exp(-far)
 
 
+@pytest.mark.parametrize("far", [10.0, 20.0, 30.0, 40.0])
+def test_the_duality_gap_holds_where_several_rows_go_to_infinity_at_once(rng, far):
+    """Rotated, so that their information vanishes beside that of the third row."""
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    problem = CountProblem(rotation, np.array([5.0, 7.0, 4000.0]), np.array([5.0, 0.0, 3000.0]))
+    theta = rotation.T @ [far, -far - 2, np.log(3)]
+    true = 5 * np.log1p(np.exp(-far)) + 7 * np.log1p(np.exp(-far - 2))
+    assert true * (1 - 1e-6) - 1e-11 <= problem.duality_gap(theta) <= 1.1 * true + 1e-9
+    # Held on the wrong side of the first row, the others have as little left to gain.
+    wrong = rotation.T @ [-3.0, -far - 2, np.log(3)]
+    little = 7 * np.log1p(np.exp(-far - 2))
+    assert little * (1 - 1e-6) - 1e-11 <= problem.duality_gap(wrong, normal=rotation[0]) <= 1.1 * little + 1e-9
+
+
 @settings(max_examples=30)
 @given(SEEDS)
 def test_the_reported_gap_is_the_distance_to_the_optimum(seed):

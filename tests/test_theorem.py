@@ -1,4 +1,4 @@
-"""Constants of the corrected theorem: every printed digit, the ingredients by quadrature, the proof's last step."""
+"""Constants of the corrected theorem: every printed digit, its ingredients by quadrature, the end of the proof."""
 
 import math
 

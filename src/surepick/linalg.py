@@ -1,5 +1,6 @@
 """Positive definite solves, weighted norms, and the space a set of vectors spans."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,12 @@ is below this fraction of the largest."""
 
 ROWS_PER_BLOCK = 4096
 """Long matrices are passed over in blocks of this many rows, so that temporaries stay in the cache."""
+
+
+def blocks(rows: Floats) -> Iterator[slice]:
+    """The rows in parts of ROWS_PER_BLOCK."""
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        yield slice(start, start + ROWS_PER_BLOCK)
 
 
 @dataclass(frozen=True)
@@ -66,16 +73,15 @@ def span_of(rows: Floats) -> Span:
     """Find the space spanned by the rows; O(n d²) time, O(d²) memory beyond a block of rows.
 
     A well-conditioned Gram matrix of the scaled columns settles full rank in one pass; only otherwise is
-    the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE. That takes a copy.
+    the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE.
     """
     dimension = rows.shape[1]
     if len(rows) >= dimension and _clearly_full_rank(gram_matrix(rows)):
         return Span(dimension, dimension, None)
     scale = column_scale(rows)
-    scaled = np.divide(rows, scale, out=np.zeros_like(rows), where=scale > 0)
-    lengths = norms(scaled, axis=0)
-    scaled /= np.where(lengths > 0, lengths, 1.0)
-    triangular = sl.qr(scaled, mode="r", overwrite_a=True, check_finite=False)[0][:dimension]
+    triangular = _triangular_factor(rows, np.where(scale > 0, scale, 1.0))
+    lengths = norms(triangular, axis=0)
+    triangular = triangular / np.where(lengths > 0, lengths, 1.0)
     _, singular, right = sl.svd(triangular, full_matrices=False, check_finite=False)
     rank = int(np.sum(singular > RANK_TOLERANCE * singular[0])) if singular[0] > 0 else 0
     if rank == dimension:
@@ -90,12 +96,23 @@ def span_of(rows: Floats) -> Span:
     if rank:
         basis[order] = sl.qr((right[:rank] * weights).T[order], mode="economic", pivoting=True)[0]
     span = Span(dimension, rank, basis, scale)
-    if not span.contains(rows).all():  # a column repeated in units that differ by the precision of numbers
+    # A column repeated in units that differ by the precision of numbers leaves rows outside.
+    if not all(span.contains(rows[part]).all() for part in blocks(rows)):
         raise InvalidInput(
             "Columns are combinations of one another in units too different to tell, largest entries from "
-            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them alike or remove the repeated ones."
+            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove repeated ones."
         )
     return span
+
+
+def _triangular_factor(rows: Floats, units: Floats) -> Floats:
+    """R of the QR decomposition of the rows over the units of their columns, one block of rows after another."""
+    triangular: Floats = np.zeros((0, rows.shape[1]))
+    for part in blocks(rows):
+        stacked = np.vstack([triangular, rows[part] / units])
+        found = sl.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
+        triangular = np.asarray(found[: rows.shape[1]], dtype=np.float64)
+    return triangular
 
 
 def _clearly_full_rank(gram: Floats) -> bool:
@@ -118,10 +135,10 @@ def gram_matrix(rows: Floats, weights: Floats | None = None) -> Floats:
     """Sum of weight · row rowᵀ, no weight negative, in O(n d²) time and O(d²) memory beyond one block of rows."""
     dimension = rows.shape[1]
     total = np.zeros((dimension, dimension))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        block = rows[start : start + ROWS_PER_BLOCK]
+    for part in blocks(rows):
+        block = rows[part]
         if weights is not None:
-            block = block * np.sqrt(weights[start : start + ROWS_PER_BLOCK, None])
+            block = block * np.sqrt(weights[part, None])
         total += block.T @ block  # of one array with itself: half the work, and symmetric
     return total
 
@@ -191,9 +208,9 @@ class Factor:
     def inverse_norms(self, rows: Floats) -> Floats:
         """√(xᵀ M⁻¹ x) for every row x; O(n d²) time, O(block · d) memory."""
         result = np.empty(len(rows))
-        for start in range(0, len(rows), ROWS_PER_BLOCK):
-            white = self.whitened(rows[start : start + ROWS_PER_BLOCK])
-            result[start : start + ROWS_PER_BLOCK] = np.sqrt(np.einsum("ij,ij->i", white, white))
+        for part in blocks(rows):
+            white = self.whitened(rows[part])
+            result[part] = np.sqrt(np.einsum("ij,ij->i", white, white))
         return result
 
     def inverse_norm(self, vector: Floats) -> float:

@@ -53,6 +53,14 @@ def real(name: str, value: float) -> float:
     return number
 
 
+def whole(name: str, value: int) -> int:
+    """Return `value` if it is a whole number above zero."""
+    number = real(name, value)
+    if number < 1 or number != int(number):
+        raise InvalidInput(f"{name} must be a whole number above 0, got {value!r}.")
+    return int(number)
+
+
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """Return `value` if it is one of the allowed words."""
     if not (isinstance(value, str) and value in allowed):
@@ -81,12 +89,15 @@ def matrix(name: str, value: ArrayLike, *, columns: int | None = None, empty: bo
     return array
 
 
-def vector(name: str, value: ArrayLike, *, length: int) -> Floats:
-    """Return `value` as a finite one-dimensional float array of the given length."""
+def vector(name: str, value: ArrayLike, *, length: int, tiny: bool = False) -> Floats:
+    """Return `value` as a finite one-dimensional float array of the given length.
+
+    `tiny` accepts it however small: a point may be, a direction may not.
+    """
     array = _floats(name, value)
     if array.shape != (length,):
         raise InvalidInput(f"{name} must be a list of {length} numbers, got shape {array.shape}.")
-    _refuse_unusable(name, array)
+    _refuse_unusable(name, array, tiny=tiny)
     return array
 
 
@@ -131,9 +142,9 @@ def _holds_other_things(array: NDArray[Any]) -> bool:
     return any(entry is None or isinstance(entry, str | bytes) for entry in array.flat)
 
 
-def _refuse_unusable(name: str, array: Floats) -> None:
+def _refuse_unusable(name: str, array: Floats, *, tiny: bool = False) -> None:
     largest = np.maximum(array.max(initial=0.0), -array.min(initial=0.0))  # NaN if there is one; takes no copy
-    if 0.0 < largest < 1.0 / LARGEST_ENTRY:
+    if not tiny and 0.0 < largest < 1.0 / LARGEST_ENTRY:
         raise InvalidInput(
             f"{name} must not be smaller than {1 / LARGEST_ENTRY:g} throughout, got at most {largest:g}; "
             "measure the features in larger units."

@@ -3,10 +3,11 @@
 Reading order: `frame` (how times are taken and reported), then any bench.
 """
 
+from surepick.bench.contextual import bench_contextual
 from surepick.bench.design import bench_design
 from surepick.bench.fit import bench_fit
 from surepick.bench.frame import Bench, Progress, Row
 
-BENCHES: dict[str, Bench] = {"design": bench_design, "fit": bench_fit}
+BENCHES: dict[str, Bench] = {"contextual": bench_contextual, "design": bench_design, "fit": bench_fit}
 
-__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_design", "bench_fit"]
+__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_contextual", "bench_design", "bench_fit"]

@@ -187,7 +187,7 @@ def _print_table(result: "Design", allocation: "Allocation | None", questions: l
         f"(gap {100 * max(result.gap, 0.0):.2g}%), {result.seconds:.2g} s. {result.status.sentence}"
     )
     order = np.argsort(-result.weights, kind="stable")
-    grid = Grid(title=f"The {min(20, len(order))} questions of largest weight, of {len(order)}", title_justify="left")
+    grid = Grid(title=f"Questions by weight ({min(20, len(order))} of {len(order)})", title_justify="left")
     grid.add_column("question")
     grid.add_column("weight", justify="right")
     if allocation is not None:

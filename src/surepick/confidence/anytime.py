@@ -26,6 +26,7 @@ from surepick.logistic import Tally, softplus
 from surepick.logistic.fit import CountProblem
 from surepick.logistic.model import Derivatives, derivatives
 from surepick.logistic.newton import Progress, minimise
+from surepick.logistic.separation import unbounded_towards
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -66,7 +67,7 @@ class Evidence:
 
     def log_evidence(self, theta: ArrayLike) -> float:
         """log E(θ); θ* exceeds log(1/delta) at any time with probability at most delta."""
-        point = validate.vector("theta", theta, length=self.span.dimension)
+        point = validate.vector("theta", theta, length=self.span.dimension, tiny=True)
         return self._derivatives(self.span.coordinates(point)).value
 
     def contains(self, theta: ArrayLike, *, delta: float = 0.05) -> bool:
@@ -88,6 +89,12 @@ class Evidence:
     def least(self) -> Progress:
         """Where the evidence is least: the θ that the answers refute least."""
         return self._minimise(np.zeros(self.rows.shape[1]))
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether the evidence may be least only at infinity, as where the answers are separated."""
+        shape = self.least.factor
+        return shape is None or float(shape.inverse_norms(self.rows).max()) * self.least.decrement > 0.5
 
     def is_empty(self, *, delta: float) -> bool:
         """Whether every θ is refuted: no logistic model fits, or the event of probability delta happened."""
@@ -129,6 +136,9 @@ class Evidence:
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
         threshold = math.log(1 / delta)
+        # The oldest restart covers all answers of the others.
+        if self.is_open and unbounded_towards(self.rows, self.pulls[0], self.wins[0], query):
+            return math.inf
         start = self.least.point
         centre = float(query @ start)
         width = self._first_width(query, threshold)
@@ -329,8 +339,10 @@ def _accumulate(span: Span, rows: Floats, batches: Iterable[_Batch]) -> Evidence
         score -= batch.wins @ softplus(-logits) + (batch.pulls - batch.wins) @ softplus(logits)
         np.add.at(pulls, batch.index, batch.pulls)
         np.add.at(wins, batch.index, batch.wins)
+    # Beyond 10¹² answers rounding of the scores reaches nats; what it may have added is taken off.
+    rounding = 16 * np.finfo(float).eps * float(np.max(np.abs(score)))
     offsets = [
-        float(logsumexp(score - before)) - math.log(len(RIDGES)) - math.log((j + 1) * (j + 2))
+        float(logsumexp(score - before)) - math.log(len(RIDGES)) - math.log((j + 1) * (j + 2)) - rounding
         for j, _, _, before in snapshots
     ]
     return Evidence(

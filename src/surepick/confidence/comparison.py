@@ -133,6 +133,8 @@ def interval_faury(
     if norm_bound is None:
         return unbounded("faury", Guarantee.CITED, FAURY, delta, len(points), NEEDS_NORM_BOUND)
     bound = validate.positive("norm_bound", norm_bound)
+    if len(tally) == 0:
+        raise InvalidInput("There are no answers; at least one is needed.")
     longest = float(norms(tally.vectors).max())
     if longest == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -186,8 +188,11 @@ def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     free = fit(tally, ridge=eta)
     pulls, wins = tally.pulls.astype(float), tally.wins.astype(float)
 
+    def into_the_ball(theta: Floats) -> Floats:
+        return theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300))
+
     def value(theta: Floats) -> float:
-        inside = theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300))
+        inside = into_the_ball(theta)
         at = derivatives(tally.vectors, pulls, wins, inside)
         shape = factor(at.hessian + eta * np.eye(len(theta)))
         return math.inf if shape is None else shape.inverse_norm(at.gradient + eta * inside)
@@ -197,5 +202,4 @@ def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     start = fit(tally, ridge=eta, norm_bound=radius).theta
     found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)
-    inside = best * min(1.0, radius / float(np.linalg.norm(best)))
-    return inside, value(inside)
+    return into_the_ball(best), value(best)

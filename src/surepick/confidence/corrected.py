@@ -219,7 +219,7 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
 def _xi_by_evidence(evidence: Evidence, setting: _Setting, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
     reach = evidence.reach(delta=delta)
-    if not math.isfinite(reach):
+    if reach > 200:  # e to that power is beyond any burn-in
         return math.inf
     rows = setting.estimate.span.coordinates(setting.tally.vectors)
     least = setting.estimate.span.coordinates(evidence.span.embed(evidence.least.point))

@@ -46,7 +46,9 @@ class Knowledge:
                 raise InvalidInput(
                     "logit_bounds, one number a row, needs one tally, got a list of batches; add them up first."
                 )
-            logit_bounds = validate.vector("logit_bounds", logit_bounds, length=len(answers))[answers.pulls > 0]
+            logit_bounds = validate.vector("logit_bounds", logit_bounds, length=len(answers), tiny=True)[
+                answers.pulls > 0
+            ]
         return cls(norm_bound, kappa, logit_bounds)
 
     def __bool__(self) -> bool:
@@ -62,7 +64,7 @@ class Knowledge:
             floor = np.maximum(floor, self.kappa)
         if self.logit_bounds is not None:
             bounds = np.broadcast_to(np.asarray(self.logit_bounds, dtype=np.float64), (len(vectors),))
-            bounds = validate.vector("logit_bounds", bounds, length=len(vectors))
+            bounds = validate.vector("logit_bounds", bounds, length=len(vectors), tiny=True)
             if np.any(bounds < 0):
                 raise InvalidInput(f"logit_bounds bound |x'theta| and must not be negative, got {bounds.min():g}.")
             floor = np.maximum(floor, variance(bounds))

@@ -34,7 +34,7 @@ def g_optimal(
     By the theorem of Kiefer and Wolfowitz the optimum is the rank of the vectors, and is reached by the weights of
     largest determinant, which are what is computed. O(n d²) time a round, memory O(n) beyond the data.
 
-    >>> g_optimal([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], gap=1e-6).weights.round(3).tolist()
+    >>> g_optimal([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]], gap=1e-6).weights.round(3).tolist()
     [0.5, 0.5]
     """
     return _determinant("g", measurements, gap, start, max_rounds, max_seconds)

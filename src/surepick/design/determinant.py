@@ -13,6 +13,9 @@ from surepick.threads import threads_for
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+FEW_ENOUGH_TO_LIST = 20_000
+"""Up to this many measurement vectors the design that weighs all alike is tried first."""
+
 
 def determinant_search(
     measurements: Family, frame: Frame, limits: Limits, start: tuple[Integers, Floats] | None
@@ -22,6 +25,9 @@ def determinant_search(
     The bound is the rank: for any weights the largest xᵀH⁻¹x is at least the average Σ λ xᵀH⁻¹x = tr(H⁻¹H).
     """
     rank, batch = frame.rank, batch_size(frame.rank)
+    even = _equal_weights(measurements, frame, limits.gap)
+    if even is not None:
+        return even
     active = Active(measurements, frame.transform)
     add_spanning(active, rank)
     members, _ = measurements.longest(frame.transform, 4 * batch, active.members)
@@ -32,7 +38,7 @@ def determinant_search(
     inner, rounds, iterations = 0.3 if start is None else 0.3 * limits.gap, 0, 0
     while True:
         with threads_for(float(len(active)) ** 3):
-            central = largest_determinant(active.vectors, active.mass, gap=inner)
+            central = largest_determinant(active.vectors, active.mass, gap=inner, deadline=limits.deadline)
         rounds, iterations = rounds + 1, iterations + central.iterations
         active.mass = central.mass
         weights = central.mass / central.mass.sum()
@@ -56,6 +62,20 @@ def determinant_search(
             active.keep(keep)
         if not active.add(members, most=batch, mass=active.newcomer):
             inner *= 0.1  # Nothing to add: only the accuracy of the restricted problem is missing.
+
+
+def _equal_weights(measurements: Family, frame: Frame, gap: float) -> Outcome | None:
+    """All members alike, if that is good enough: so it is by symmetry for items without features, however many."""
+    if len(measurements) > FEW_ENOUGH_TO_LIST:
+        return None
+    members = measurements.everyone()
+    vectors = measurements.vectors(members) @ frame.transform
+    weights = np.full(len(members), 1.0 / len(members))
+    value = _longest(vectors, whitener(vectors, weights))
+    everyone = Active(measurements, frame.transform)
+    if value > frame.rank * (1.0 + gap) or everyone.add(members, most=len(members), mass=1.0) < len(members):
+        return None
+    return Outcome(members, weights, value, min(float(frame.rank), value), 0, 1, None)
 
 
 def _prune(vectors: Floats, weights: Floats, white: Floats, allowed: float) -> tuple[NDArray[np.bool_], Floats]:

@@ -33,6 +33,9 @@ class Family(Protocol):
     def __len__(self) -> int:
         """Number of members."""
 
+    def everyone(self) -> Integers:
+        """All members, by name."""
+
     def spanning_rows(self) -> Floats:
         """Vectors that span the same space as all members."""
 
@@ -87,6 +90,10 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.matrix)
+
+    def everyone(self) -> Integers:
+        """All rows, by name."""
+        return np.column_stack([np.arange(len(self), dtype=np.int64)] * 2)
 
     def spanning_rows(self) -> Floats:
         """The rows themselves; a copy only where they are seen from a reference or stretched."""
@@ -165,6 +172,10 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.items) * (len(self.items) - 1) // 2
+
+    def everyone(self) -> Integers:
+        """All pairs, by name; O(n²) memory."""
+        return np.column_stack(np.triu_indices(len(self.items), k=1)).astype(np.int64)
 
     def spanning_rows(self) -> Floats:
         """The items seen from their mean: they span what the differences span."""

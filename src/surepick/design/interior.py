@@ -14,6 +14,7 @@ entry. A step costs O(m²(k + m + d)) for m measurement vectors and k directions
 steps suffice. The predictor and corrector follow Mehrotra (SIAM J. Optim. 2, 1992).
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,9 @@ class Central:
     """Relative gap between the value and the bound, both of the restricted problem."""
 
 
-def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, most: int = 60) -> Central:
+def minimax(
+    x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: float, deadline: float = np.inf, most: int = 60
+) -> Central:
     """Solve the restricted problem to a relative gap, from a positive start whose H is positive definite.
 
     `dual` None takes multipliers inversely proportional to the slacks, as on the central path. The best point seen
@@ -48,18 +51,18 @@ def minimax(x: Floats, y: Floats, mass: Floats, dual: Floats | None, *, gap: flo
     size = len(x) + len(y)
     state = _Minimax.start(x, y, mass, dual)
     best, iterations = state, 0
-    while best.gap > gap and iterations < most:
+    while best.gap > gap and iterations < most and time.perf_counter() < deadline:
         iterations += 1
         newton = _factor(state.hessian())
         if newton is None:
             break
-        centre = (state.v @ state.s + state.w @ state.u) / size
+        centre = float(state.v @ state.s + state.w @ state.u) / size
         # Predictor: aim at the optimum, and see how far one gets.
         aimed = state.direction(newton, 0.0, 0.0, 0.0)
         primal = min(1.0, _room(state.s, aimed.s), _room(state.u, aimed.u))
         below = min(1.0, _room(state.w, aimed.w), _room(state.v, aimed.v))
-        ahead = (state.v + below * aimed.v) @ (state.s + primal * aimed.s)
-        ahead += (state.w + below * aimed.w) @ (state.u + primal * aimed.u)
+        ahead = float((state.v + below * aimed.v) @ (state.s + primal * aimed.s))
+        ahead += float((state.w + below * aimed.w) @ (state.u + primal * aimed.u))
         target = centre * min(max((ahead / size / centre) ** 3, 1e-3), 1.0)
         # Corrector: the products the linearisation left out, and as much centring as the predictor found necessary.
         step = state.direction(newton, target, aimed.w * aimed.u, aimed.v * aimed.s)
@@ -83,14 +86,21 @@ class _Step:
 
 
 class _Minimax:
-    """An iterate: s, v of the measurement vectors, w and slack u = 1 − f of the directions."""
+    """An iterate: s, v of the measurement vectors, w and slack u of the directions.
 
-    def __init__(self, x: Floats, y: Floats, s: Floats, v: Floats, w: Floats, xw: Floats, yw: Floats) -> None:
+    u = 1 − f holds in the limit only. Tied to it at every step, the curved f would allow tiny steps once some slacks
+    are small; and as scale is free, an iterate need not be feasible to be a design.
+    """
+
+    def __init__(
+        self, x: Floats, y: Floats, s: Floats, u: Floats | None, v: Floats, w: Floats, xw: Floats, yw: Floats
+    ) -> None:
         self.x, self.y, self.s, self.v, self.w = x, y, s, v, w
         # Whitened by H(s), so that inner products of rows are those of H⁻¹.
         self.xw, self.yw = xw, yw
         self.f = np.einsum("ij,ij->i", yw, yw)
-        self.u = 1.0 - self.f
+        self.u = 1.0 - self.f if u is None else u
+        self.missed = self.u + self.f - 1.0
         self.g = (yw @ xw.T) ** 2
         self.reached = w @ self.g
 
@@ -112,7 +122,7 @@ class _Minimax:
         centre = (v @ s + w @ (1.0 - f)) / (len(x) + len(y))
         w = np.maximum(w, 0.1 * centre / (1.0 - f))
         v = np.maximum(v, 0.1 * centre / s)
-        return cls(x, y, s, v, w, xw, yw)
+        return cls(x, y, s, None, v, w, xw, yw)
 
     @property
     def gap(self) -> float:
@@ -136,15 +146,15 @@ class _Minimax:
     ) -> _Step:
         """Newton's step towards w·u = v·s = centre, with the given products of steps carried to the right side."""
         right_w, right_v = centre - products_w, centre - products_v
-        s = newton.solve((right_w / self.u) @ self.g + right_v / self.s - 1.0)
-        u = self.g @ s
+        s = newton.solve(((right_w + self.w * self.missed) / self.u) @ self.g + right_v / self.s - 1.0)
+        u = self.g @ s - self.missed
         w = (right_w - self.w * u) / self.u - self.w
         v = (right_v - self.v * s) / self.s - self.v
         return _Step(s, u, v, w)
 
     def move(self, step: _Step) -> "_Minimax | None":
-        """Go along the step as far as everything stays positive; the slacks are not linear, so they are recomputed."""
-        primal = min(1.0, TO_THE_BOUNDARY * _room(self.s, step.s))
+        """Go along the step as far as everything stays positive and no direction is missed by half or more."""
+        primal = min(1.0, TO_THE_BOUNDARY * min(_room(self.s, step.s), _room(self.u, step.u)))
         below = min(1.0, TO_THE_BOUNDARY * min(_room(self.w, step.w), _room(self.v, step.v)))
         while primal > 1e-3:
             s = self.s + primal * step.s
@@ -152,14 +162,14 @@ class _Minimax:
             if white is not None:
                 yw = self.y @ white
                 f = np.einsum("ij,ij->i", yw, yw)
-                if np.all(1.0 - f > (1.0 - TO_THE_BOUNDARY) / 2 * self.u):
-                    w, v = self.w + below * step.w, self.v + below * step.v
-                    return _Minimax(self.x, self.y, s, v, w, self.x @ white, yw)
+                if f.max() <= 1.5:
+                    u, v, w = self.u + primal * step.u, self.v + below * step.v, self.w + below * step.w
+                    return _Minimax(self.x, self.y, s, u, v, w, self.x @ white, yw)
             primal *= 0.7
         return None
 
 
-def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) -> Central:
+def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float = np.inf, most: int = 60) -> Central:
     """Maximise det H on the given vectors until max xᵀH(λ)⁻¹x ≤ d(1 + gap) among them."""
     dimension = x.shape[1]
     s = mass * (dimension / float(mass.sum()))
@@ -171,6 +181,8 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, most: int = 60) 
     v = np.maximum(1.0 - k, 0.1)
     iterations = 0
     while float(s.sum()) * float(k.max()) > dimension * (1.0 + gap) and iterations < most:
+        if time.perf_counter() >= deadline:
+            break
         iterations += 1
         matrix = (xw @ xw.T) ** 2
         matrix[np.diag_indices(len(matrix))] += v / s

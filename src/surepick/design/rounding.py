@@ -44,8 +44,10 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
     >>> apportion([0.5, 0.3, 0.2], 7).counts.tolist()
     [3, 2, 2]
     """
-    shares = np.asarray(validate.matrix("weights", [np.asarray(weights, dtype=np.float64).ravel()])[0])
-    if np.any(shares <= 0):
+    shares = validate.vector("weights", weights, length=int(np.size(weights)))
+    if len(shares) == 0:
+        raise InvalidInput("weights is empty; a design has at least one point.")
+    if shares.min() <= 0:
         raise InvalidInput(
             f"weights must all be greater than 0, got {shares.min():g}; leave out points without weight."
         )
@@ -60,19 +62,28 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
             "shrink the support first with reduce_support."
         )
     shares = shares / shares.sum()
-    counts = np.maximum(np.ceil((total - points / 2) * shares), 1.0)
-    surplus = int(counts.sum() - total)
-    for _ in range(surplus):
-        counts[np.argmax((counts - 1) / shares)] -= 1
-    for _ in range(-surplus):
-        counts[np.argmin(counts / shares)] += 1
-    while True:  # The start is optimal but for rounding in the ceiling.
-        giver, taker = int(np.argmax((counts - 1) / shares)), int(np.argmin(counts / shares))
-        if (counts[giver] - 1) / shares[giver] <= counts[taker] / shares[taker] * (1 + 1e-12):
-            break
-        counts[giver] -= 1
-        counts[taker] += 1
+    counts = apportion_rows(shares[None, :], np.array([total]))[0]
     return Allocation(counts.astype(np.int64), float(np.min(counts / shares) / total))
+
+
+def apportion_rows(shares: Floats, totals: Floats) -> Floats:
+    """Round every row of shares (each summing to one) to its total, at least the number of columns; see `apportion`."""
+    counts: Floats = np.maximum(np.ceil((totals - shares.shape[1] / 2)[:, None] * shares), 1.0)
+    for sign in (1.0, -1.0):
+        while True:
+            rows = np.flatnonzero(sign * (counts.sum(axis=1) - totals) > 0)
+            if len(rows) == 0:
+                break
+            after = (counts[rows] - 1) / shares[rows] if sign > 0 else -counts[rows] / shares[rows]
+            counts[rows, after.argmax(axis=1)] -= sign
+    while True:  # The start is optimal but for rounding in the ceiling.
+        losing, having = (counts - 1) / shares, counts / shares
+        giver, taker = losing.argmax(axis=1), having.argmin(axis=1)
+        rows = np.flatnonzero(losing.max(axis=1) > having.min(axis=1) * (1 + 1e-12))
+        if len(rows) == 0:
+            return counts
+        counts[rows, giver[rows]] -= 1
+        counts[rows, taker[rows]] += 1
 
 
 def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Floats]:

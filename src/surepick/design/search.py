@@ -90,7 +90,12 @@ class MinimaxSearch:
         while True:
             with threads_for(float(len(self.x)) ** 2 * (len(self.x) + len(self.y))):
                 central = minimax(
-                    self.x.vectors, self.y.vectors, self.x.mass, self.y.mass if rounds else None, gap=inner
+                    self.x.vectors,
+                    self.y.vectors,
+                    self.x.mass,
+                    self.y.mass if rounds else None,
+                    gap=inner,
+                    deadline=limits.deadline,
                 )
             rounds, iterations = rounds + 1, iterations + central.iterations
             self.x.mass, self.y.mass = central.mass, central.dual

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 SHARE = 0.1
 """Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
 
-COMFORT = 0.75
+COMFORT = 0.9
 """ξ of the burn-in as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
 
 BURN_IN_XI = 0.2
@@ -61,7 +61,7 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size
     rows = problem.rows
     design = xy_optimal(Rows(rows, factors=np.sqrt(floors)), rows)
     asked = rows[design.support]
-    longest = longest_asked(asked, design.weights * floors[design.support])
+    longest = longest_asked(asked, design.weights, floors[design.support])
     budget = best_budget(
         delta=delta,
         rank=problem.span.rank,
@@ -73,11 +73,11 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size
     return Draft(design.support, rounded_up(design.weights, size.questions), {}), size
 
 
-def longest_asked(vectors: Floats, information: Floats) -> float:
-    """The largest ‖x‖² of an asked vector in the inverse of Σ information·xxᵀ, on the span of those with some."""
-    asked = vectors[information > 0]
-    inside = span_of(asked).coordinates(asked)
-    shape = factor(gram_matrix(inside, information[information > 0]))
+def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
+    """The largest ‖x‖² of a vector with weight in the inverse of Σ weight·floor·xxᵀ; infinite if that is singular."""
+    asked = weights > 0
+    inside = span_of(vectors[asked]).coordinates(vectors[asked])
+    shape = factor(gram_matrix(inside, (weights * floors)[asked]))
     return math.inf if shape is None else float(shape.inverse_norms(inside).max()) ** 2
 
 

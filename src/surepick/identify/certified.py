@@ -184,6 +184,13 @@ class Goal:
     margin: float = 0.0
 
 
+def planned_radii(xi: float, rank: int, budget: Budget) -> Radii | None:
+    """The theorem at ξ rounded up to a grid of 1%: good enough to plan with, and remembered from plan to plan."""
+    if not math.isfinite(xi) or xi <= 0:
+        return None
+    return radii(1.01 ** math.ceil(math.log(xi) / math.log(1.01) - 1e-9), rank, budget)
+
+
 def best_budget(*, delta: float, rank: int, xi: float, asked_lines: int, query_lines: int) -> Budget:
     """How to spend delta so that the radius at about this ξ is least; to be called before the stage is asked."""
     options: list[tuple[Version, float]] = [("norm", share) for share in SHARES]
@@ -191,7 +198,7 @@ def best_budget(*, delta: float, rank: int, xi: float, asked_lines: int, query_l
     budgets = [Budget.split(version, delta, share, asked_lines, query_lines) for version, share in options]
 
     def cost(budget: Budget) -> float:
-        reached = radii(xi, rank, budget)
+        reached = planned_radii(xi, rank, budget)
         return math.inf if reached is None else min(reached.query, reached.ellipsoid)
 
     return min(budgets, key=cost)
@@ -207,7 +214,7 @@ def smallest_stage(
     """
 
     def radius(n: float) -> float:
-        reached = radii(math.sqrt(longest / n), rank, budget)
+        reached = planned_radii(math.sqrt(longest / n), rank, budget)
         return math.inf if reached is None else min(reached.query, reached.ellipsoid)
 
     def wanted(n: float) -> float:

@@ -42,7 +42,6 @@ def standing(options: Options, state: Stages) -> Standing:
     if estimate is None:
         return Standing(alive, int(alive[0]))
     left = surviving(state.problem.points, alive, estimate)
-    left = left if len(left) else alive
     return Standing(left, *shortfall(state.problem.points, left, estimate))
 
 

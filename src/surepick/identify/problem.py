@@ -16,10 +16,16 @@ from surepick.linalg import Span, norms, span_of
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
+"""A matrix, a mapping of names to features, a data frame, or a list of names."""
+
 ALL_PAIRS = 20_000
 """Up to this many pairs of items all can be asked; beyond, `SAMPLED_PAIRS` of them unless told otherwise."""
 
 SAMPLED_PAIRS = 5_000
+
+DISPLAYED = ("item", "label", "image", "text", "colour")
+"""Columns of a table of items that are for people, not features."""
 
 NOTHING = -1
 """In `Problem.about`: no item at this place."""
@@ -51,7 +57,7 @@ class Problem:
     def __init__(
         self,
         measurements: ArrayLike,
-        items: ArrayLike | Mapping[str, ArrayLike],
+        items: Items,
         *,
         names: Sequence[str] | None = None,
     ) -> None:
@@ -65,7 +71,7 @@ class Problem:
     @classmethod
     def from_pairs(
         cls,
-        items: ArrayLike | Mapping[str, ArrayLike] | Sequence[str],
+        items: Items,
         *,
         names: Sequence[str] | None = None,
         pairs: int | Sequence[tuple[int, int]] | ArrayLike | None = None,
@@ -73,9 +79,9 @@ class Problem:
     ) -> "Problem":
         """Every question shows two items; x is the difference of their features and 1 means that the first wins.
 
-        `items` is a matrix, a mapping of names to features, or a list of names, which then have one coordinate each.
-        `pairs` lists row numbers (i, j), or is how many pairs to draw at random; without it all pairs can be asked, or
-        5,000 drawn ones where there are more than 20,000.
+        `items` is a matrix, a mapping of names to features, a data frame with a column `item`, or a list of names,
+        which then have one coordinate each. `pairs` lists row numbers (i, j), or is how many pairs to draw at random;
+        without it all pairs can be asked, or 5,000 drawn ones where there are more than 20,000.
         """
         features, given = _features(items, names)
         return cls._about(features, given, _listed(pairs, len(features), seed))
@@ -83,7 +89,7 @@ class Problem:
     @classmethod
     def from_items(
         cls,
-        items: ArrayLike | Mapping[str, ArrayLike] | Sequence[str],
+        items: Items,
         *,
         names: Sequence[str] | None = None,
         intercept: bool = True,
@@ -95,7 +101,7 @@ class Problem:
     @classmethod
     def from_pairs_and_items(
         cls,
-        items: ArrayLike | Mapping[str, ArrayLike] | Sequence[str],
+        items: Items,
         *,
         names: Sequence[str] | None = None,
         pairs: int | Sequence[tuple[int, int]] | ArrayLike | None = None,
@@ -111,7 +117,9 @@ class Problem:
         distinct, aliases, place = _merge_duplicates(features, names)
         merged = np.where(about >= 0, place[about], NOTHING)
         merged = merged[merged[:, 0] != merged[:, 1]]  # a pair of equals asks nothing
-        merged = np.unique(merged, axis=0) if len(distinct) < len(features) else merged
+        if len(distinct) < len(features):  # then (a, b) may be there again as (b, a)
+            backwards = merged[:, 0] > np.where(merged[:, 1] >= 0, merged[:, 1], len(distinct))
+            merged = np.unique(np.where(backwards[:, None], merged[:, ::-1], merged), axis=0)
         problem = cls.__new__(cls)
         problem._fill(_differences(distinct, merged), distinct, aliases, merged, derived=True)
         return problem
@@ -205,14 +213,14 @@ class Problem:
         return problem
 
 
-def _features(
-    items: ArrayLike | Mapping[str, ArrayLike] | Sequence[str], names: Sequence[str] | None
-) -> tuple[Floats, tuple[str, ...]]:
+def _features(items: Items, names: Sequence[str] | None) -> tuple[Floats, tuple[str, ...]]:
     """A matrix of features and a name for each row."""
     if isinstance(items, Mapping):
         if names is not None:
             raise InvalidInput("names are already the keys of items; pass one or the other.")
         names, matrix = list(items), validate.matrix("items", np.array(list(items.values()), ndmin=1))
+    elif hasattr(items, "columns"):
+        names, matrix = _from_frame(items, names)
     elif isinstance(items, Sequence) and len(items) and all(isinstance(item, str) for item in items):
         if names is not None:
             raise InvalidInput("items are already names; pass features as a matrix to give names besides.")
@@ -226,6 +234,16 @@ def _features(
         double = next(name for name in given if given.count(name) > 1)
         raise InvalidInput(f"names must differ, got {double!r} more than once; rename one of them.")
     return matrix, tuple(given)
+
+
+def _from_frame(frame: Any, names: Sequence[str] | None) -> tuple[Sequence[str] | None, Floats]:
+    """Names and features of a data frame (pandas or polars): column `item`, and all other numeric columns."""
+    columns = [str(name) for name in frame.columns]
+    if names is None and "item" in columns:
+        names = [str(name) for name in frame["item"]]
+    wanted = [name for name in columns if name not in DISPLAYED and np.asarray(frame[name]).dtype.kind in "iufb"]
+    features = np.column_stack([np.asarray(frame[name], dtype=np.float64) for name in wanted] or [np.eye(len(frame))])
+    return names, validate.matrix("items", features)
 
 
 def _merge_duplicates(features: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[tuple[str, ...], ...], Integers]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.confidence.theorem import Budget, largest_xi, radii
+from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import rage_glm_printed as printed
@@ -34,6 +34,7 @@ from surepick.identify.certified import (
     best_budget,
     certify,
     lines,
+    planned_radii,
     refine,
     smallest_stage,
 )
@@ -47,10 +48,10 @@ from surepick.logistic import Tally, fit, variance
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MARGIN = 1.0
+MARGIN = 1.5
 """Adaptive rounds leave room for an estimate that is this many standard errors low."""
 
-GROWTH = 6.0
+GROWTH = 10.0
 """An adaptive round asks at most this many times what was asked before it: the gap it aims at is only estimated."""
 
 TYPICAL_XI = 0.1
@@ -199,13 +200,12 @@ class _Round:
         pairs = Pairs(self.problem.points[self.alive])
 
         def size(setting: _Setting, weights: Floats) -> float:
-            information = weights * setting.floors
             return smallest_stage(
                 setting.rank,
                 setting.budget,
                 Goal(target),
-                longest=longest_asked(setting.asked, information),
-                value=_largest(pairs, setting.asked, information),
+                longest=longest_asked(setting.asked, weights, setting.floors),
+                value=_largest(pairs, setting.asked, weights, setting.floors),
             ).questions
 
         return self._choose(pairs, self.floors, target, size)
@@ -278,7 +278,7 @@ class _Setting:
 
     def provable(self, weights: Floats) -> float:
         """Questions from which on the theorem applies, whatever θ* is."""
-        return longest_asked(self.asked, weights * self.floors) / (0.95 * self.largest_xi) ** 2
+        return longest_asked(self.asked, weights, self.floors) / (0.95 * self.largest_xi) ** 2
 
     def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
         """Questions after which the widths, with a margin, are one or less if the logits are as guessed."""
@@ -294,7 +294,7 @@ class _Setting:
                 self.floors[kept],
                 logits[kept],
                 self.budget,
-                lambda xi: radii(xi, span.rank, self.budget),
+                lambda xi: planned_radii(xi, span.rank, self.budget),
             )
             if reached is None:
                 return False
@@ -315,19 +315,22 @@ class _Setting:
         return high
 
 
-def _largest(family: Pairs | Rows, asked: Floats, information: Floats) -> float:
-    """The largest ‖y‖² of the family in the inverse of Σ information·xxᵀ; infinite where that is singular."""
-    span = span_of(asked[information > 0])
-    shape = factor(gram_matrix(span.coordinates(asked), information))
+def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Floats) -> float:
+    """The largest ‖y‖² of the family in the inverse of Σ weight·floor·xxᵀ; infinite where that is singular."""
+    asked = weights > 0
+    span = span_of(vectors[asked])
+    shape = factor(gram_matrix(span.coordinates(vectors[asked]), (weights * floors)[asked]))
     if shape is None:
         return math.inf
-    return family.maximum(shape.whitened(span.coordinates(np.eye(asked.shape[1]))), 0.0)[0]
+    return family.maximum(shape.whitened(span.coordinates(np.eye(vectors.shape[1]))), 0.0)[0]
 
 
 def pooled(state: Stages) -> tuple[Floats, Floats]:
     """Estimate and information of all answers so far; only designs depend on it, never a width."""
     pulls, wins = state.counts()
     here = pulls > 0
+    if not here.any():
+        return np.zeros(state.problem.span.rank), 0.01 * np.eye(state.problem.span.rank)
     found = fit(Tally(state.problem.rows[here], pulls[here], wins[here]), ridge=0.01)
     return found.theta, found.information + 0.01 * np.eye(len(found.theta))
 

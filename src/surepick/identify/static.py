@@ -68,7 +68,6 @@ class Static(Informed):
             theta, _ = pooled(state)
             return Standing(alive, int(alive[np.argmax(points[alive] @ theta)]))
         left = surviving(points, alive, proved.estimate)
-        left = left if len(left) else alive  # only outside the event can all be excluded
         return Standing(left, *shortfall(points, left, proved.estimate))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
@@ -123,7 +122,7 @@ class Static(Informed):
             return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
         budget = self._budget(problem, asked, 1)
         limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
-        needed = longest_asked(problem.rows[asked], weights * floors[asked]) / limit**2
+        needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
         return needed if math.isfinite(needed) else float(len(asked))
 
     def _budget(self, problem: Problem, asked: Integers, look: int) -> Budget:

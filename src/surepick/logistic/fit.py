@@ -112,6 +112,8 @@ def fit(
     [1.098612]
     """
     ridge = validate.nonnegative("ridge", ridge)
+    tolerance = validate.positive("tolerance", tolerance)
+    max_iterations = validate.whole("max_iterations", max_iterations)
     if not isinstance(tally, Tally):
         raise InvalidInput(
             f"A fit needs a Tally, got {type(tally).__name__}; "
@@ -122,6 +124,8 @@ def fit(
         raise InvalidInput("The tally holds no answers (every pulls is 0); a fit needs at least one.")
     normal, level = None, 0.0
     if equality is not None:
+        if not isinstance(equality, tuple | list) or len(equality) != 2:
+            raise InvalidInput(f"equality must be a pair of a vector and a number, got {equality!r}.")
         normal = validate.vector("equality vector", equality[0], length=data.dimension)
         level = validate.real("equality value", equality[1])
         if not normal.any():
@@ -133,7 +137,7 @@ def fit(
                 f"No theta of norm at most {norm_bound:g} has v'theta = {level:g}; raise norm_bound to at least "
                 f"{abs(level) / float(np.linalg.norm(normal)):g}."
             )
-    first = None if start is None else validate.vector("start", start, length=data.dimension)
+    first = None if start is None else validate.vector("start", start, length=data.dimension, tiny=True)
     span = span_of(data.vectors) if ridge == 0.0 else Span(data.dimension, data.dimension, None)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -265,12 +269,16 @@ class CountProblem:
         For any probabilities q with Σ(n·q − k)·x = ν·normal, Fenchel's inequality n·m(v) ≥ n(q·v + entropy(q))
         bounds the infimum from below, and the loss exceeds that bound by Σ n·KL(q ‖ μ(xᵀθ)). A Newton step in the
         dual makes q = μ − s·xᵀu feasible; it proves a bound even where the infimum is not attained. Infinite where
-        q leaves [0, 1]. O(p d²).
+        no such q is found in [0, 1]. O(p d²).
         """
         at = derivatives(self.rows, self.pulls, self.wins, theta)
-        shape = factor(at.hessian)
+        hessian = at.hessian
+        if normal is not None:  # curvature across the hyperplane changes no step along it, but may be all there is
+            unit = normal / float(np.linalg.norm(normal))
+            hessian = hessian + float(np.trace(hessian)) * np.outer(unit, unit)
+        shape = factor(hessian)
         if shape is None:
-            return np.inf
+            return self._gap_beside_settled_rows(theta, normal)
         step = shape.solve(at.gradient)
         if normal is not None:
             across = shape.solve(normal)
@@ -280,8 +288,31 @@ class CountProblem:
         # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
         lower, upper = -no * change, yes * change
         if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (self.pulls > 0)):
-            return np.inf
+            return self._gap_beside_settled_rows(theta, normal)
         return float(self.pulls @ (yes * bennett(lower) + no * bennett(upper)))
+
+    def _gap_beside_settled_rows(self, theta: Floats, normal: Floats | None) -> float:
+        """The duality gap where rows all but certain of their answers leave the Hessian singular, or nearly so.
+
+        For them q = k/n is feasible by itself at a cost of n·log(1/μ); the others are a problem in their own span.
+        A normal outside of that span constrains nothing of them.
+        """
+        logits = self.rows @ theta
+        right = np.where(self.wins >= self.pulls, logits, np.where(self.wins <= 0, -logits, 0.0))
+        cost = self.pulls * np.log1p(np.exp(-np.abs(logits)))
+        settled = (self.pulls <= 0) | ((right > 0) & (cost < 1e-3))
+        if not settled.any():
+            return np.inf
+        total = float(cost[settled].sum())
+        if settled.all():
+            return total
+        rest = self.rows[~settled]
+        span = span_of(rest)
+        if span.rank == 0:
+            return np.inf
+        inside = None if normal is None or not span.contains(normal[None, :])[0] else span.coordinates(normal)
+        others = CountProblem(span.coordinates(rest), self.pulls[~settled], self.wins[~settled])
+        return total + others.duality_gap(span.coordinates(theta), normal=inside)
 
     def _optimum_exists(self, progress: Progress) -> bool:
         """Sufficient: decrement times the largest ‖x‖ in the inverse Hessian is below one.
@@ -333,7 +364,8 @@ def bennett(u: Floats) -> Floats:
     inside = np.maximum(u, -1.0)
     with np.errstate(divide="ignore"):
         closed = xlog1py(1.0 + inside, inside) - inside
-    series = inside**2 * (1 / 2 - inside * (1 / 6 - inside * (1 / 12 - inside * (1 / 20 - inside / 30))))
+    small = np.clip(inside, -1e-3, 1e-3)
+    series = small**2 * (1 / 2 - small * (1 / 6 - small * (1 / 12 - small * (1 / 20 - small / 30))))
     return np.where(np.abs(inside) < 1e-3, series, closed)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.linalg import ROWS_PER_BLOCK
+from surepick.linalg import blocks
 
 Floats = NDArray[np.float64]
 
@@ -48,8 +48,7 @@ def derivatives(rows: Floats, pulls: Floats, wins: Floats, theta: Floats) -> Der
     dimension = rows.shape[1]
     gradient = np.zeros(dimension)
     hessian = np.zeros((dimension, dimension))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        part = slice(start, start + ROWS_PER_BLOCK)
+    for part in blocks(rows):
         block, n, k = rows[part], pulls[part], wins[part]
         v = block @ theta
         small = np.exp(-np.abs(v))

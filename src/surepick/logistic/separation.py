@@ -29,25 +29,43 @@ def separating_direction(
     equality constraint. The rows must span the space. The linear program has d variables; its constraints
     are added in cuts of the most violated rows, so long data cost a few passes.
     """
-    units = column_scale(rows)
-    units = np.where(units > 0, units, 1.0)
-    rows = rows / units
-    orthogonal_to = None if orthogonal_to is None else orthogonal_to / units
-    mixed = (wins > 0) & (wins < pulls)
-    fixed = rows[mixed] if orthogonal_to is None else np.vstack([rows[mixed], orthogonal_to])
-    free = _complement(fixed, rows.shape[1])
+    free, sides, units = _cone(rows, pulls, wins, orthogonal_to)
     if free.shape[1] == 0:
         return None
-    pure = (pulls > 0) & ~mixed
-    sides = np.where(wins[pure] > 0, 1.0, -1.0)[:, None] * rows[pure] @ free
-    lengths = norms(sides)
-    usable = lengths > 1e-9 * norms(rows[pure])
-    sides = sides[usable] / lengths[usable, None]
     direction = np.eye(free.shape[1])[0] if len(sides) == 0 else _point_on_the_right_side(sides)
     if direction is None:
         return None
     found = free @ direction / units
     return np.asarray(found / np.max(np.abs(found)))
+
+
+def unbounded_towards(rows: Floats, pulls: Floats, wins: Floats, query: Floats) -> bool:
+    """Whether θ can go to infinity with growing queryᵀθ while no answer ever becomes less likely; one linear program.
+
+    Decided up to the tolerance of the solver, in doubt for yes.
+    """
+    free, sides, units = _cone(rows, pulls, wins, None)
+    if free.shape[1] == 0:
+        return False
+    towards = query / units
+    goal = towards @ free / float(np.max(np.abs(towards)))
+    solution = linprog(-goal, A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1), method="highs")
+    return solution.x is None or float(goal @ solution.x) > SOLVER_TOLERANCE
+
+
+def _cone(rows: Floats, pulls: Floats, wins: Floats, orthogonal_to: Floats | None) -> tuple[Floats, Floats, Floats]:
+    """The directions along which no answer becomes less likely, as free @ v / units with sides·v ≥ 0."""
+    units = column_scale(rows)
+    units = np.where(units > 0, units, 1.0)
+    rows = rows / units
+    mixed = (wins > 0) & (wins < pulls)
+    fixed = rows[mixed] if orthogonal_to is None else np.vstack([rows[mixed], orthogonal_to / units])
+    free = _complement(fixed, rows.shape[1])
+    pure = (pulls > 0) & ~mixed
+    sides = np.where(wins[pure] > 0, 1.0, -1.0)[:, None] * rows[pure] @ free
+    lengths = norms(sides)
+    usable = lengths > 1e-9 * norms(rows[pure])
+    return free, sides[usable] / lengths[usable, None], units
 
 
 def _point_on_the_right_side(sides: Floats) -> Floats | None:

@@ -120,7 +120,7 @@ class Tally:
 
     def derivatives(self, theta: ArrayLike) -> model.Derivatives:
         """Loss, gradient and information at once, at the cost of one."""
-        point = validate.vector("theta", theta, length=self.dimension)
+        point = validate.vector("theta", theta, length=self.dimension, tiny=True)
         return model.derivatives(self.vectors, self.pulls.astype(float), self.wins.astype(float), point)
 
     def to_json(self) -> str:

@@ -5,7 +5,18 @@ from importlib import import_module
 from surepick.errors import InvalidInput
 from surepick.studies.frame import Options, Study, run_study
 
-MODULES = {"coverage": "surepick.studies.coverage"}
+MODULES = {
+    "contextual": "surepick.studies.contextual",
+    "coverage": "surepick.studies.coverage",
+    "crossing": "surepick.studies.crossing",
+    "delta": "surepick.studies.delta",
+    "examples": "surepick.studies.examples",
+    "horizon": "surepick.studies.contextual_horizon",
+    "insight": "surepick.studies.insight",
+    "soare": "surepick.studies.soare",
+    "supcb": "surepick.studies.contextual_supcb",
+    "zappos": "surepick.studies.zappos",
+}
 
 
 def find_study(name: str) -> Study:

@@ -11,11 +11,12 @@ from surepick.worlds.synthetic import (
     pairs_of_pairs,
     soare,
 )
-from surepick.worlds.world import SimulatedJudge, World, world
+from surepick.worlds.world import ExpectedJudge, SimulatedJudge, World, world
 from surepick.worlds.zappos import load_zappos
 
 __all__ = [
     "CATALOGUE",
+    "ExpectedJudge",
     "RecordedJudge",
     "SimulatedJudge",
     "World",

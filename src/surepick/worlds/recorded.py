@@ -8,10 +8,9 @@ import numpy as np
 
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
+from surepick.identify.problem import DISPLAYED
 from surepick.session import Answer, Question
 from surepick.tables import Table, read_table
-
-NOT_FEATURES = ("item", "label", "image", "text", "colour")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ def read_items(path: Path) -> tuple[list[str], np.ndarray]:
     """Names and features of a file of items; without any numeric column, one coordinate an item."""
     table = read_table(path)
     names = table.text("item")
-    columns = [name for name in table.columns if name not in NOT_FEATURES and _numeric(table, name)]
+    columns = [name for name in table.columns if name not in DISPLAYED and _numeric(table, name)]
     return names, table.numbers(columns) if columns else np.eye(len(names))
 
 

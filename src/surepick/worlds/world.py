@@ -79,6 +79,19 @@ class SimulatedJudge:
         return self.rng.binomial(pulls, probability_of_yes(vectors @ self.theta))
 
 
+@dataclass(frozen=True, eq=False)
+class ExpectedJudge:
+    """Answers a stage with the expected number of ones: what a policy does without luck, good or bad."""
+
+    theta: Floats
+
+    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
+        """pulls·μ, rounded, and neither all nor none where pulls allow."""
+        ones = np.rint(pulls * probability_of_yes(vectors @ self.theta))
+        least = np.minimum(1, pulls // 2)
+        return np.clip(ones, least, pulls - least).astype(np.int64)
+
+
 def world(name: str, problem: Problem, theta: ArrayLike) -> World:
     """A world of one's own."""
     return World(name, problem, validate.vector("theta", theta, length=problem.items.shape[1]))

@@ -68,7 +68,7 @@ def principal_components(features: Floats, dimension: int) -> Floats:
 
 def _read(path: Path, name: str) -> Any:
     try:
-        return loadmat(path)[name]
+        return loadmat(str(path))[name]
     except FileNotFoundError:
         raise InvalidInput(f"There is no file {str(path)!r}; download UT-Zap50K and name its data folder.") from None
     except KeyError:

@@ -1,0 +1,336 @@
+"""SupLogistic (Jun, Jain, Mason and Nassif 2021, Algorithm 3): regret √(dT·log K) without the factor 1/κ."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick import validate
+from surepick.confidence.theorem import Budget, radii
+from surepick.contextual import numerics, ratio_set
+from surepick.contextual.levels import TOLERANCE, Levels, empty_levels, number_of_levels, refreshed, stored
+from surepick.contextual.policy import (
+    FRESH_CONTEXTS,
+    LOGISTIC,
+    SHORT_ARMS,
+    Choice,
+    Facts,
+    clean_arms,
+    clean_dimension,
+    clean_horizon,
+    clean_reward,
+    row_of,
+)
+from surepick.contextual.ratio_set import RatioSet
+from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
+
+Floats = NDArray[np.float64]
+Constants = Literal["corrected", "printed"]
+
+PHI = 0
+"""Bucket of the answers from which variances are estimated; levels are the buckets from 1 on."""
+
+VARIANCE_FACTOR = math.sqrt(2.2)
+"""Printed: how much the estimated variance may change a width."""
+
+SETTLED_REACH = 1.0
+"""Corrected: the burn-in ends when no score of an arm is uncertain by more than this."""
+
+
+class SupState(NamedTuple):
+    """What is known after some rewards."""
+
+    learnt: int
+    phi: RatioSet
+    """Answers of the burn-in bucket, with their confidence set."""
+    settled: bool
+    """Whether the burn-in is over."""
+    levels: Levels
+    contexts: Floats
+    """Σ over burn-in steps of the mean of xxᵀ over the arms offered."""
+    longest: float
+    """Length of the longest arm offered so far."""
+
+
+@dataclass(frozen=True)
+class LevelStatus:
+    """One level: how many answers, how much information, and whether its widths are certified."""
+
+    level: int
+    answers: int
+    smallest_eigenvalue: float
+    certified: bool
+
+
+@dataclass(frozen=True)
+class SupStatus:
+    """What the theorem says at this point of a run."""
+
+    speaks: bool
+    """Whether at least the first level has certified widths; before, arms are only explored."""
+    sentence: str
+    context_spread: float
+    """Estimate of σ₀²: smallest eigenvalue of the mean of xxᵀ over arms and burn-in steps."""
+    levels: tuple[LevelStatus, ...]
+
+
+@dataclass(frozen=True)
+class SupLogistic:
+    """Levels s = 1, 2, … of accuracy 2^{−s}, each with its own answers, and a bucket Φ for the variances.
+
+    A choice passes the levels: (a) if some arm is wider than 2^{−s}, the widest is chosen and its reward goes to
+    bucket s; (b) if all are narrower than 1/√T, the arm of highest mean is chosen; (c) otherwise arms within 2·2^{−s}
+    of the highest mean go on to level s+1. The answers of a bucket are independent given its vectors because these
+    depend on the arms offered, on Φ and on lower buckets only.
+
+    constants="corrected" (the default) proves every width: Φ is a likelihood-ratio set (no norm bound; uniform arms for
+    at least √(dT) steps and until all scores are known to ±1); it bounds each vector's variance from below; with these
+    the corrected fixed-design theorem gives a level's widths as soon as its burn-in condition holds, and until then the
+    level explores its widest arm. `most_arms`, if given, sharpens them by single directions (the paper's √(log K)).
+
+    constants="printed" is the paper's algorithm: √(dT) uniform steps dealt out to all buckets in turn, widths
+    α·√2.2·‖x‖ with α = 3.5·√log(2(2+τ)·2LTK/delta); valid only with 2+T, 2(L+1)TK and a far larger burn-in.
+    Setting alpha or burn_in follows the printed algorithm with these, and claims nothing.
+    """
+
+    horizon: int
+    delta: float = 0.05
+    most_arms: int | None = None
+    constants: Constants = "corrected"
+    alpha: float | None = None
+    burn_in: int | None = None
+
+    def __post_init__(self) -> None:
+        clean_horizon(self.horizon)
+        validate.probability("delta", self.delta)
+        validate.one_of("constants", self.constants, ("corrected", "printed"))
+        if self.alpha is not None:
+            validate.positive("alpha", self.alpha)
+        if self.most_arms is not None and self.most_arms < 1:
+            raise InvalidInput(f"most_arms must be at least 1, got {self.most_arms}.")
+        if self.burn_in is not None and not 1 <= self.burn_in <= self.horizon:
+            raise InvalidInput(f"burn_in must lie between 1 and the horizon {self.horizon}, got {self.burn_in}.")
+        if self.constants == "printed" and self.alpha is None and self.most_arms is None:
+            raise InvalidInput("The printed constants depend on the number of arms; pass most_arms.")
+        if self.is_printed and self.alpha is None and self.most_arms is None:
+            raise InvalidInput("burn_in follows the printed algorithm, which also needs alpha or most_arms.")
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the paper's algorithm runs rather than the corrected one."""
+        return self.constants == "printed" or self.alpha is not None or self.burn_in is not None
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return "sup-logistic-printed" if self.constants == "printed" else "sup-logistic"
+
+    @property
+    def facts(self) -> Facts:
+        """Assumptions, guarantee and cost."""
+        cost = "O(levels·(K d² + d²)) time amortised, O(t d) memory"
+        assumptions = (LOGISTIC, FRESH_CONTEXTS)
+        if self.alpha is not None or self.burn_in is not None:
+            return Facts(Guarantee.HEURISTIC, "Nothing is claimed for a set alpha or burn-in.", assumptions, cost)
+        if self.constants == "printed":
+            return Facts(
+                Guarantee.AS_PRINTED,
+                "Jun et al. 2021, Theorem 3, whose union bound and burn-in are too small (docs/contextual.md).",
+                (*assumptions, SHORT_ARMS),
+                cost,
+            )
+        return Facts(
+            Guarantee.PROVED,
+            "With probability 1 − delta every certified width holds at all times, so the best arm is never dropped and "
+            "an arm chosen at level s > 1 is within 8·2^(−s) log-odds of it (docs/contextual.md).",
+            assumptions,
+            cost,
+        )
+
+    @cached_property
+    def number_of_levels(self) -> int:
+        """How many levels can be reached."""
+        return number_of_levels(self.horizon)
+
+    def start(self, dimension: int) -> SupState:
+        """Empty buckets."""
+        dimension = clean_dimension(dimension)
+        return SupState(
+            learnt=0,
+            phi=ratio_set.empty(dimension, self.delta / 2),
+            settled=False,
+            levels=empty_levels(self.number_of_levels, dimension),
+            contexts=np.zeros((dimension, dimension)),
+            longest=0.0,
+        )
+
+    def choose(self, state: SupState, arms: Floats, rng: np.random.Generator) -> Choice:
+        """Uniform during the burn-in, then through the levels."""
+        offered = self._offered(state, arms)
+        if not state.settled:
+            bucket = state.learnt % (self.number_of_levels + 1) if self.is_printed else PHI
+            return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), bucket)
+        levels = state.levels
+        index, level, kept = numerics.kernels.route(
+            offered, levels.thetas, levels.inverses, levels.multipliers, 1.0 / math.sqrt(self.horizon)
+        )
+        return Choice(int(index), 1.0, level + 1 if kept else -1)
+
+    def learn(self, state: SupState, arms: Floats, choice: Choice, reward: float) -> SupState:
+        """File the reward in the bucket that the choice was made for; unfiled ones teach nothing."""
+        offered = self._offered(state, arms)
+        vector = row_of(offered, choice)
+        answer = clean_reward(reward)
+        if choice.bucket > self.number_of_levels:
+            raise InvalidInput(f"choice.bucket must be at most {self.number_of_levels}, got {choice.bucket}.")
+        phi, levels = state.phi, state.levels
+        if choice.bucket > PHI:
+            weight = self.variance_bound(state, vector) if state.settled else 0.0
+            levels = stored(levels, choice.bucket - 1, vector, answer, weight, self._multiplier)
+        if state.settled:  # a straggler of the burn-in must not move the variances that levels rely on
+            return state._replace(learnt=state.learnt + 1, levels=levels)
+        if choice.bucket == PHI and self.is_printed:
+            phi = phi._replace(history=phi.history.appended(vector, answer))
+        elif choice.bucket == PHI:
+            phi = ratio_set.absorbed(phi, vector, answer)
+        longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
+        contexts = state.contexts + offered.T @ offered / len(offered)
+        return self._settle(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
+
+    def burn_in_length(self, dimension: int) -> int:
+        """At least so many uniform steps: ⌈√(dT)⌉ unless set."""
+        return min(self.horizon, self.burn_in or math.ceil(math.sqrt(dimension * self.horizon)))
+
+    def variance_bound(self, state: SupState, vector: Floats) -> float:
+        """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""
+        phi = state.phi
+        radius = 0.0 if self.is_printed else phi.radius
+        small = math.exp(-numerics.kernels.far_logit(vector, phi.centre, phi.inverse, radius))
+        return small / (1.0 + small) ** 2
+
+    def status(self, state: SupState) -> SupStatus:
+        """Check at run time what the theorem needs."""
+        dimension = len(state.contexts)
+        steps = len(state.phi.history) if not self.is_printed else min(state.learnt, self.burn_in_length(dimension))
+        spread = float(np.linalg.eigvalsh(state.contexts)[0]) / max(steps, 1)
+        levels = tuple(
+            LevelStatus(
+                level=s + 1,
+                answers=len(state.levels.histories[s]),
+                smallest_eigenvalue=float(np.linalg.eigvalsh(state.levels.information[s])[0]),
+                certified=math.isfinite(state.levels.multipliers[s]) and not self.is_printed,
+            )
+            for s in range(self.number_of_levels)
+        )
+        speaks = levels[0].certified and state.learnt <= self.horizon
+        return SupStatus(speaks, self._sentence(state, levels, spread), spread, levels)
+
+    def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
+        if self.is_printed:
+            return f"These constants are {self.facts.guarantee}: no width is certified."
+        if state.learnt > self.horizon:
+            return f"{state.learnt} steps are more than the horizon of {self.horizon}: nothing is claimed beyond it."
+        if not state.settled:
+            reach = self._reach(state)
+            return (
+                f"Burn-in after {state.learnt} of {self.horizon} steps: scores are known to ±{reach:.3g}, ±1 is needed"
+                + (
+                    "; the arms offered do not span all features, so it may never end."
+                    if spread <= 1e-9 * state.longest**2 and state.learnt > len(state.contexts)
+                    else "; a horizon below that is too short for the theorem to say anything."
+                )
+            )
+        certified = sum(level.certified for level in levels)
+        if certified == 0:
+            return (
+                f"After {state.learnt} of {self.horizon} steps no level is certified yet, so the theorem says nothing "
+                "so far: arms are explored by width alone."
+            )
+        return f"{certified} of {len(levels)} levels are certified: arms are told apart to ±{0.5**certified:g}."
+
+    def _offered(self, state: SupState, arms: Floats) -> Floats:
+        offered = clean_arms(arms, len(state.contexts))
+        if self.most_arms is not None and len(offered) > self.most_arms:
+            raise InvalidInput(
+                f"At most {self.most_arms} arms a step were announced, got {len(offered)}; raise most_arms."
+            )
+        return offered
+
+    def _settle(self, state: SupState) -> SupState:
+        """End the burn-in if it is long enough and Φ says enough."""
+        if state.learnt < self.burn_in_length(len(state.contexts)):
+            return state
+        if self.is_printed:
+            return self._weighed(state._replace(settled=True))
+        return state._replace(settled=self._reach(state) <= SETTLED_REACH)
+
+    def _reach(self, state: SupState) -> float:
+        """How uncertain the score of any arm as long as the longest so far can be, by Φ alone."""
+        return state.phi.radius * state.longest * math.sqrt(float(np.linalg.eigvalsh(state.phi.inverse)[-1]))
+
+    def _weighed(self, state: SupState) -> SupState:
+        """Printed: fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
+        dimension, history = len(state.contexts), state.phi.history
+        ridge = 1e-6 * max(state.longest, 1e-6) ** 2
+        theta = numerics.kernels.newton(
+            history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60
+        )[0]
+        state = state._replace(phi=state.phi._replace(centre=theta))
+        levels = empty_levels(self.number_of_levels, dimension)
+        for s, old in enumerate(state.levels.histories):
+            for vector, answer in zip(old.rows, old.answers, strict=True):
+                weight = self.variance_bound(state, vector)
+                levels = stored(levels, s, vector, float(answer), weight, self._multiplier)
+            levels = refreshed(levels, s, self._multiplier)
+        return state._replace(levels=levels)
+
+    def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:
+        """What multiplies ‖x‖ in the inverse information; infinite where the level must go on exploring.
+
+        A certificate is only issued where it is precise enough for its level, so that few share the budget.
+        """
+        if self.is_printed:
+            return VARIANCE_FACTOR * (self.alpha or self.printed_alpha(dimension))
+        budget = self.delta / (2 * self.number_of_levels) * share_of_certificate(issued)
+        lines = (self.most_arms or 0) * self.horizon
+        radius = certified_radius(rounded_up(largest), dimension, budget, lines)
+        return radius if radius * largest <= math.ldexp(0.5, -level) else math.inf
+
+    def printed_alpha(self, dimension: int) -> float:
+        """α = 3.5·√log(2(2+τ)·2STK/delta) with S = ⌊log₂T⌋, τ = √(dT)."""
+        tau, levels = self.burn_in_length(dimension), math.floor(math.log2(self.horizon))
+        events = 2 * (2 + tau) * 2 * levels * self.horizon * (self.most_arms or 1)
+        return 3.5 * math.sqrt(math.log(events / self.delta))
+
+
+def share_of_certificate(issued: int) -> float:
+    """Share of a level's budget for its next certificate; over all certificates these sum to one.
+
+    Equal within epochs of doubling length, so that few different budgets occur.
+    """
+    epoch = (issued + 1).bit_length() - 1
+    return math.ldexp(1.0, -epoch) / ((epoch + 1) * (epoch + 2))
+
+
+def rounded_up(xi: float) -> float:
+    """The next power of 1.01: a slightly larger ξ is valid, and lets results be looked up."""
+    return float(1.01 ** math.ceil(math.log(xi) / math.log(1.01))) if xi > 0 else 1e-12
+
+
+@lru_cache(maxsize=4096)
+def certified_radius(xi: float, dimension: int, delta: float, lines: int) -> float:
+    """The corrected theorem for one bucket: |xᵀ(estimate − θ*)| ≤ radius·‖x‖ in the inverse information, or inf.
+
+    For all x at once or, where that is smaller, for `lines` fixed vectors. The slack covers that the estimate is an
+    optimum to TOLERANCE only, at its own information, which is within e^{D*} of that at θ*.
+    """
+    if xi >= 1.0:
+        return math.inf
+    found = radii(xi, dimension, Budget.split("norm", delta, 0.5, 0, lines), slack=1e3 * TOLERANCE)
+    if found is None or found.shift > 10.0:
+        return math.inf
+    return min(found.ellipsoid, found.query) if lines else found.ellipsoid

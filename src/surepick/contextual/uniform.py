@@ -1,0 +1,38 @@
+"""Every arm with the same probability: the yardstick, and the cleanest log for off-policy evaluation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_dimension, clean_reward
+from surepick.guarantee import Guarantee
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Choose at random and learn nothing; the state is the dimension."""
+
+    name = "uniform"
+
+    @property
+    def facts(self) -> Facts:
+        """Assumptions, guarantee and cost."""
+        return Facts(Guarantee.HEURISTIC, "Nothing is claimed; regret grows linearly.", (), "O(1)")
+
+    def start(self, dimension: int) -> int:
+        """Only the dimension is kept, to check the arms."""
+        return clean_dimension(dimension)
+
+    def choose(self, state: int, arms: Floats, rng: np.random.Generator) -> Choice:
+        """Any arm."""
+        offered = clean_arms(arms, state)
+        return Choice(int(rng.integers(len(offered))), 1.0 / len(offered))
+
+    def learn(self, state: int, arms: Floats, choice: Choice, reward: float) -> int:
+        """Nothing to learn, but input is checked as everywhere."""
+        chosen_vector(arms, choice, state)
+        clean_reward(reward)
+        return state

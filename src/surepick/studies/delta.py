@@ -1,0 +1,164 @@
+"""Study `delta`: is the best item missed with probability at most delta? Families that make it hard, and a control.
+
+Near ties, many near-best rivals, answers of little variance, exact ties (where any claim to be certain is an error half
+of the time at best). A policy whose widths are cut to a fifth must be caught by the same test.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta, binom
+
+from surepick.figures import figure
+from surepick.identify import Policy, RageGlm
+from surepick.identify.certified import Estimate
+from surepick.identify.problem import Problem
+from surepick.identify.stagewise import Stages
+from surepick.studies.frame import Options, Params, Row, Study
+from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, measured
+from surepick.worlds import World, example_1, soare
+
+DELTAS = (0.05, 0.1, 0.3)
+FALSE_ALARM = 1e-3
+"""Chance that the whole study accuses some policy that keeps its word (divided evenly over all its tests)."""
+
+CONTROL = "control: a fifth of the width"
+BUDGET = 3 * 10**5
+"""Exact ties end here."""
+
+
+def near_ties() -> World:
+    """Soare's benchmark in three dimensions."""
+    return soare(3, angle=0.15)
+
+
+def many_rivals() -> World:
+    """One item a little better than nine others, compared in pairs, without features."""
+    return World("many-rivals", Problem.from_pairs([f"item {i}" for i in range(6)]), np.r_[0.25, np.zeros(5)])
+
+
+def little_variance() -> World:
+    """Two coins that come up heads nineteen times in twenty."""
+    return example_1(3.0, gap=0.4)
+
+
+def exact_tie() -> World:
+    """Two best items; to be certain of either is an error."""
+    items = np.array([[1.0, 0.3], [1.0, -0.3], [0.0, 1.0]])
+    return World("exact-tie", Problem(items, items, names=["a", "b", "c"]), np.array([1.0, 0.0]))
+
+
+FAMILIES = {
+    "near ties": near_ties,
+    "many rivals": many_rivals,
+    "little variance": little_variance,
+    "exact tie": exact_tie,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shrunk(RageGlm):
+    """RageGlm with a fifth of its radius: the negative control."""
+
+    def _estimate(self, state: Stages) -> Estimate | None:
+        estimate = super()._estimate(state)
+        if estimate is None:
+            return None
+        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 5)
+
+
+def tasks(options: Options) -> list[Params]:
+    """Blocks of runs of one policy on one family at one delta; 2,400 runs for each policy unless told otherwise."""
+    policies = chosen_policies(options.policies, ("rage-glm", "rage-glm-halving", "passive"))
+    runs = options.runs or 200
+    block = 25
+    return [
+        {"family": family, "delta": delta, "policy": policy, "block": number, "runs": min(block, runs - number * block)}
+        for family in FAMILIES
+        for delta in DELTAS
+        for policy in [*policies, CONTROL]
+        for number in range(-(-runs // block))
+    ]
+
+
+def run(task: Params, rng: np.random.Generator) -> list[Row]:
+    """A block of runs."""
+    world, delta, name = FAMILIES[task["family"]](), task["delta"], task["policy"]
+    policy: Policy[Any]
+    if name == CONTROL:
+        policy = Shrunk(delta=delta, kappa=world.kappa, budget=BUDGET)
+    else:
+        policy = informed(name, world, delta=delta, budget=BUDGET)
+    rows = []
+    for _ in range(task["runs"]):
+        row = measured(world, name, policy, int(rng.integers(2**31)))
+        claimed = row["status"] == "certain"
+        wrong = claimed and (task["family"] == "exact tie" or not row["correct"])
+        rows.append({"family": task["family"], **row, "claimed": claimed, "wrong": wrong})
+    return rows
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Errors with exact binomial limits, and whether delta is exceeded beyond doubt."""
+    grouped = groups(rows, "policy", "family", "delta")
+    level = FALSE_ALARM / len(grouped)
+    cells = []
+    for (policy, family, delta), group in grouped.items():
+        wrong, count = sum(row["wrong"] for row in group), len(group)
+        cells.append(
+            {
+                "policy": policy,
+                "family": family,
+                "delta": delta,
+                "runs": count,
+                "claimed": sum(row["claimed"] for row in group),
+                "wrong": wrong,
+                "error_rate": wrong / count,
+                "error_high": float(beta.ppf(0.975, wrong + 1, count - wrong)) if wrong < count else 1.0,
+                "broken": bool(binom.sf(wrong - 1, count, delta) < level),
+                "questions": float(np.median([row["questions"] for row in group])),
+            }
+        )
+    honest = [each for each in cells if each["policy"] != CONTROL]
+    return {
+        "false_alarm_rate": FALSE_ALARM,
+        "runs": sum(each["runs"] for each in honest),
+        "wrong": sum(each["wrong"] for each in honest),
+        "broken": sum(each["broken"] for each in honest),
+        "control_settings": sum(each["policy"] == CONTROL for each in cells),
+        "control_caught": sum(each["broken"] for each in cells if each["policy"] == CONTROL),
+        "cells": cells,
+    }
+
+
+def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
+    """Error rate against delta."""
+    path = folder / "delta.png"
+    with figure(path, columns=len(FAMILIES), size=(13.0, 3.8)) as panels:
+        for axes, family in zip(panels, FAMILIES, strict=True):
+            cells = [each for each in summary["cells"] if each["family"] == family]
+            for (policy,), group in groups(cells, "policy").items():
+                style = "--x" if policy == CONTROL else "-o"
+                colour = COLOURS.get(policy, "#999999")
+                axes.plot(
+                    [c["delta"] for c in group], [c["error_rate"] for c in group], style, color=colour, label=policy
+                )
+            axes.plot(DELTAS, DELTAS, "k:", label="delta")
+            axes.set(xscale="log", yscale="symlog", ylim=(-0.001, 1.0), xlabel="delta", title=family)
+            axes.set_yscale("symlog", linthresh=0.01)
+        panels[0].set_ylabel("share of wrong verdicts")
+        panels[-1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return [path]
+
+
+def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    """Errors of every policy, family and delta."""
+    names = ("policy", "family", "delta", "runs", "claimed", "wrong", "error_high", "broken", "questions")
+    return [("Wrong verdicts", [{name: each[name] for name in names} for each in summary["cells"]])]
+
+
+STUDY = Study(
+    "delta", "Error rate against delta on hard families, with a control.", tasks, run, summarise, draw, tables
+)

@@ -1,0 +1,119 @@
+"""What the studies of best-arm policies share: policies that know what theirs need, tidy rows, medians and lines."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from surepick.design import Rows, gap_optimal
+from surepick.identify import POLICIES, Policy, Verdict, policy_named
+from surepick.logistic import variance
+from surepick.session import run
+from surepick.studies.frame import Row
+from surepick.worlds import World
+
+DELTA = 0.05
+
+BUDGETS = {"gl-gape": 10**6}
+"""GlGapE looks a hundred times where others look ten times, and does not stop on most problems."""
+
+COLOURS = {
+    "rage-glm": "#0b6e4f",
+    "rage-glm-halving": "#6bbf59",
+    "rage-glm-printed": "#c1121f",
+    "rage-glm-r": "#e4572e",
+    "rage-glm-2": "#7b4fa6",
+    "passive": "#1f5fa8",
+    "passive-printed": "#4aa3df",
+    "g-optimal": "#9a6324",
+    "uniform": "#6c757d",
+    "gl-gape": "#b8860b",
+    "rage-linear": "#333333",
+}
+"""A policy has the same colour in every figure."""
+
+
+def informed(name: str, world: World, *, delta: float = DELTA, **options: Any) -> Policy[Any]:
+    """The policy of this name, told the true κ₀ (or norm) where it can use it."""
+    known: dict[str, Any] = {"kappa": world.kappa}
+    if name == "rage-linear":
+        known = {}
+    elif name == "rage-glm-2":
+        known = {"norm_bound": world.norm}
+    budget = {"budget": BUDGETS[name]} if name in BUDGETS else {}
+    return policy_named(name, delta=delta, **{**known, **budget, **options})
+
+
+def measured(world: World, name: str, policy: Policy[Any], seed: int, bound: float | None = None) -> Row:
+    """One run as one tidy row."""
+    began = time.perf_counter()
+    verdict = run(world.problem, policy, world.judge(seed), seed=seed % 2**32)
+    return row_of(world, name, verdict, seed, time.perf_counter() - began, bound)
+
+
+def row_of(world: World, name: str, verdict: Verdict, seed: int, seconds: float, bound: float | None) -> Row:
+    """The fields that every study of policies has."""
+    return {
+        "policy": name,
+        "instance": world.name,
+        "seed": seed,
+        "questions": verdict.questions,
+        "stages": len(verdict.questions_by_stage),
+        "burn_in": verdict.questions_by_stage[0] if verdict.questions_by_stage else 0,
+        "best": verdict.best,
+        "correct": world.correct(verdict),
+        "status": str(verdict.status),
+        "guarantee": str(verdict.guarantee),
+        "seconds": seconds,
+        "delta": verdict.delta,
+        "lower_bound": bound,
+    }
+
+
+def lower_bound(world: World, delta: float = DELTA) -> float:
+    """About log(1/(2.4δ)) over the best rate at which evidence can grow, with divergences replaced by quadratics.
+
+    2·log(1/(2.4δ))·min_λ max_z ‖z* − z‖²/gap² at the true variances, from the certified bound of that design; within
+    a few per cent of the exact bound where gaps are small.
+    """
+    rows, points = world.problem.rows, world.problem.points
+    best = int(np.argmax(world.scores))
+    gaps = np.maximum(world.scores[best] - world.scores, 1e-12)
+    seen = variance(world.problem.measurements @ world.theta)
+    design = gap_optimal(Rows(rows, factors=np.sqrt(seen)), points, best=best, gaps=gaps)
+    return 2 * math.log(1 / (2.4 * delta)) * design.lower_bound
+
+
+def groups(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by the values of some fields, in order of appearance."""
+    result: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        result.setdefault(tuple(row[name] for name in names), []).append(row)
+    return result
+
+
+def cell(chosen: Sequence[Row], reference: Sequence[Row] = ()) -> Row:
+    """Medians of the same policy on the same instance, and the ratio to a reference on the same seeds."""
+    questions = {row["seed"]: row["questions"] for row in chosen}
+    ratios = [row["questions"] / questions[row["seed"]] for row in reference if row["seed"] in questions]
+    return {
+        "runs": len(chosen),
+        "questions": float(np.median(list(questions.values()))),
+        "stages": float(np.median([row["stages"] for row in chosen])),
+        "decided": sum(row["status"] in ("certain", "within epsilon") for row in chosen),
+        "wrong": sum(row["status"] in ("certain", "within epsilon") and not row["correct"] for row in chosen),
+        "correct": sum(row["correct"] for row in chosen),
+        "guarantee": chosen[0]["guarantee"],
+        "seconds": float(np.median([row["seconds"] for row in chosen])),
+        "printed_over_this": float(np.median(ratios)) if ratios else None,
+    }
+
+
+def chosen_policies(asked: tuple[str, ...] | None, usual: Sequence[str]) -> list[str]:
+    """The policies asked for, or the usual ones; an unknown name is refused."""
+    for name in asked or ():
+        if name not in POLICIES:
+            policy_named(name)
+    return list(asked or usual)

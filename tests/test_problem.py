@@ -1,0 +1,117 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from surepick import InvalidInput, NotIdentifiable, Problem
+
+
+def test_pairs_measure_differences_and_know_their_items() -> None:
+    items = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
+    problem = Problem.from_pairs(items)
+    assert len(problem.measurements) == 3
+    for row, (first, second) in zip(problem.measurements, problem.about, strict=True):
+        np.testing.assert_array_equal(row, items[first] - items[second])
+
+
+def test_items_carry_an_intercept_that_cancels_in_differences() -> None:
+    problem = Problem.from_items([[3.0], [5.0]])
+    np.testing.assert_array_equal(problem.measurements, [[1.0, 3.0], [1.0, 5.0]])
+    np.testing.assert_array_equal(problem.items[0] - problem.items[1], [0.0, -2.0])
+    assert problem.about.tolist() == [[0, -1], [1, -1]]
+
+
+def test_pairs_and_items_mix_in_one_problem() -> None:
+    problem = Problem.from_pairs_and_items([[3.0], [5.0]])
+    assert problem.about.tolist() == [[0, 1], [0, -1], [1, -1]]
+    np.testing.assert_array_equal(problem.measurements, [[0.0, -2.0], [1.0, 3.0], [1.0, 5.0]])
+    assert problem.obstacle is None
+
+
+def test_names_alone_have_one_coordinate_each() -> None:
+    problem = Problem.from_pairs(["a", "b", "c"])
+    np.testing.assert_array_equal(problem.items, np.eye(3))
+    assert problem.span.rank == 2
+    assert problem.obstacle is None
+
+
+def test_a_data_frame_keeps_only_features() -> None:
+    frame = pd.DataFrame({"item": ["p", "q"], "x": [1.0, 2.0], "text": ["one", "two"], "y": [0, 1]})
+    problem = Problem.from_pairs(frame)
+    assert problem.names == ("p", "q")
+    np.testing.assert_array_equal(problem.items, [[1.0, 0.0], [2.0, 1.0]])
+
+
+def test_equal_items_become_one_with_two_names() -> None:
+    problem = Problem.from_pairs([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], names=["a", "b", "c"])
+    assert problem.names == ("a", "b")
+    assert problem.aliases == (("a", "c"), ("b",))
+    assert len(problem.measurements) == 1  # a against c asks nothing, c against b is a against b
+    assert problem.index("c") == 0
+
+
+def test_items_that_no_question_tells_apart_are_named() -> None:
+    problem = Problem([[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0], [0.0, 3.0]], names=["a", "b", "c"])
+    assert problem.obstacle is not None
+    assert "'a' and 'c'" in problem.obstacle
+    with pytest.raises(NotIdentifiable, match="cannot be told apart"):
+        problem.require_identifiable()
+
+
+def test_a_difference_in_the_span_is_enough() -> None:
+    problem = Problem([[1.0, -1.0]], [[1.0, 0.0], [0.0, 1.0]])
+    assert problem.obstacle is None
+    assert problem.rows.shape == (1, 1)
+
+
+def test_sampled_pairs_are_distinct_and_connect_everything() -> None:
+    problem = Problem.from_pairs([f"item {n}" for n in range(60)], pairs=70, seed=3)
+    assert len(np.unique(problem.about, axis=0)) == 70
+    assert problem.span.rank == 59
+    again = Problem.from_pairs([f"item {n}" for n in range(60)], pairs=70, seed=3)
+    np.testing.assert_array_equal(problem.about, again.about)
+
+
+def test_many_items_are_sampled_without_being_asked() -> None:
+    problem = Problem.from_pairs(np.random.default_rng(0).normal(size=(300, 3)))
+    assert len(problem.measurements) == 5000
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem.from_pairs([[1.0, 0.5], [0.0, 1.0], [0.3, 0.1]], names=["a", "b", "c"]),
+        Problem.from_pairs_and_items([[1.0], [2.0]]),
+        Problem([[1.0, 0.0], [0.1, 0.2]], [[1.0, 0.0], [0.0, 1.0]]),
+    ],
+)
+def test_json_round_trip(problem: Problem) -> None:
+    again = Problem.from_json(json.loads(json.dumps(problem.to_json())))
+    np.testing.assert_array_equal(again.measurements, problem.measurements)
+    np.testing.assert_array_equal(again.items, problem.items)
+    np.testing.assert_array_equal(again.about, problem.about)
+    assert again.aliases == problem.aliases
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Problem.from_pairs([[1.0], [2.0]], names=["a"]), "1 names for 2 items"),
+        (lambda: Problem.from_pairs([[1.0], [2.0]], names=["a", "a"]), "'a' more than once"),
+        (lambda: Problem.from_pairs({"a": [1.0], "b": [2.0]}, names=["a", "b"]), "already the keys"),
+        (lambda: Problem.from_pairs(["a", "b"], names=["c", "d"]), "already names"),
+        (lambda: Problem.from_pairs([[1.0], [2.0]], pairs=[(0, 2)]), r"\[0, 2\] at row 0"),
+        (lambda: Problem.from_pairs([[1.0], [2.0]], pairs=0), "at least 1, got 0"),
+        (lambda: Problem.from_pairs([[1.0], [2.0]], pairs=[[0.5, 1.0]]), "two item numbers"),
+        (lambda: Problem([[1.0, 2.0]], [[1.0], [2.0]]), "1 columns"),
+        (lambda: Problem([[0.0]], [[1.0], [2.0]]), "All measurement vectors are zero"),
+        (lambda: Problem.from_pairs([[1.0], [np.nan]]), "nan"),
+        (lambda: Problem.from_json({"items": [[1.0]]}), "not a problem"),
+        (lambda: Problem.from_pairs(["a", "b"]).index("z"), "no item named 'z'"),
+    ],
+)
+def test_bad_input_gets_a_sentence(make: object, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as caught:
+        make()  # type: ignore[operator]
+    assert str(caught.value).endswith(".")
