@@ -35,6 +35,7 @@ class TestContract(PolicyContract):
     @pytest.fixture(autouse=True)
     def _configure(self, setting: str) -> None:
         self.setting = setting
+        self.plans_ahead = setting.startswith("anytime")
         if "nothing known" in setting or setting == "uniform":
             self.turned = 1.5  # the anytime sequence splits batches at random, so a look may double
 

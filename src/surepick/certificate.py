@@ -115,8 +115,16 @@ class _Checker:
                 raise CertificateRefused(f"Stage {number} does not list one count a measurement.")
             if np.any(where < 0) or np.any(where >= count):
                 raise CertificateRefused(f"Stage {number} asks measurements that the problem does not have.")
-            if np.any(k < 0) or np.any(k > n) or np.any(n > planned) or np.any(n != np.floor(n)) or np.any(k != np.floor(k)):
-                raise CertificateRefused(f"Stage {number} counts more ones than answers, or more answers than questions.")
+            if (
+                np.any(k < 0)
+                or np.any(k > n)
+                or np.any(n > planned)
+                or np.any(n != np.floor(n))
+                or np.any(k != np.floor(k))
+            ):
+                raise CertificateRefused(
+                    f"Stage {number} counts more ones than answers, or more answers than questions."
+                )
             if stage["restart"]:
                 snapshots.append((pulls.copy(), wins.copy(), scores.copy()))
             experts = np.asarray(stage["experts"], dtype=np.float64) @ self.basis
@@ -141,7 +149,8 @@ class _Checker:
         self.leader = leaders.get(self.given["process"]) if self.given["process"] is not None else None
         self.asked = np.flatnonzero(pulls)
         self.after = [
-            (pulls[self.asked] - before[self.asked], wins[self.asked] - ones[self.asked]) for before, ones, _ in snapshots
+            (pulls[self.asked] - before[self.asked], wins[self.asked] - ones[self.asked])
+            for before, ones, _ in snapshots
         ]
         self.offsets = [
             math.log(float(np.mean(np.exp(scores - before - np.max(scores - before)))))
@@ -158,7 +167,9 @@ class _Checker:
             raise CertificateRefused("The shares of the restarts are not a distribution.")
         n = sum(share * each[0] for share, each in zip(p, self.after, strict=True))
         k = sum(share * each[1] for share, each in zip(p, self.after, strict=True))
-        constant = sum(share * (offset - math.log(share)) for share, offset in zip(p, self.offsets, strict=True) if share)
+        constant = sum(
+            share * (offset - math.log(share)) for share, offset in zip(p, self.offsets, strict=True) if share
+        )
         return np.asarray(n), np.asarray(k), float(constant)
 
     def _rival(self, claim: Mapping[str, Any], best: int, item: int) -> float:
@@ -288,7 +299,7 @@ def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:
 def _boxes(
     x: Floats, n: Floats, k: Floats, theta: Floats, y: Floats, multiplier: float, room: float
 ) -> tuple[Floats, float, Floats]:
-    """Bounds of |xᵀ(θ' − θ)|, and the ellipsoid they come from, for θ' in the half-space with a loss at most `room` up."""
+    """Bounds of |xᵀ(θ' − θ)| for θ' in the half-space whose loss is at most `room` up, and their ellipsoid."""
     if room <= 0:
         raise CertificateRefused("A localiser without room proves nothing.")
     v = x @ theta
@@ -314,7 +325,7 @@ def _boxes(
         slope = math.sqrt(max(float(gradient @ inverse @ gradient), 0.0))
         radius = slope + math.sqrt(slope**2 + 2 * room)
         half = np.minimum(half, np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x)) * radius)
-    return half, radius, inverse
+    return np.asarray(half), radius, np.asarray(inverse, dtype=np.float64)
 
 
 def _onto(theta: Floats, y: Floats, epsilon: float) -> Floats:

@@ -1,9 +1,9 @@
 """Anytime: the best item with nothing known beforehand but delta; docs/anytime.md has the proof.
 
-    before each stage   fix predictions (ridge fits) and, for every rival of the leader, a tilt        plug_in, directional
-    ask                 what best separates the leader from its closest rivals                         soft_top_two
-    after each stage    multiply both evidence processes by the stage's factors, in planning order
-    stop                when for every rival one of them is proven large wherever that rival is best   certify
+before each stage   fix predictions (ridge fits) and, for every rival of the leader, a tilt        plug_in, directional
+ask                 what best separates the leader from its closest rivals                         soft_top_two
+after each stage    multiply both evidence processes by the stage's factors, in planning order
+stop                when for every rival one of them is proven large wherever that rival is best   certify
 """
 
 import math
@@ -19,15 +19,14 @@ from scipy.stats import norm
 
 from surepick import validate
 from surepick.certificate import digest
-from surepick.guarantee import Guarantee
 from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
 from surepick.identify.certify import directional_bounds, localiser, plug_in_bounds
 from surepick.identify.directional import BETS, CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
-from surepick.identify.many import inverses
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, RIVALS, choose, closeness
+from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, choose, closeness
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.logistic import Tally, variance
@@ -67,6 +66,8 @@ class State:
     def settled(self) -> "State":
         """The same with all stages of the longest complete prefix multiplied into the processes."""
         plug_in, processes, sealed = self.plug_in, self.processes, self.sealed
+        if sealed == len(self.filed):
+            return self
         rows = self.problem.rows
         for filed in self.filed[sealed:]:
             if not filed.complete:
@@ -145,9 +146,7 @@ class State:
         """By how many nats (quadratic approximation) each item is behind a leader."""
         return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
 
-    def evidence_about(
-        self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool
-    ) -> Floats:
+    def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
         """About how much evidence there is against each item already, in nats: what a certificate may come to.
 
         Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
@@ -283,9 +282,7 @@ class Anytime:
         nats = state.nats(state.leader, self.epsilon)
         form = EARLY if state.asked < LATE_FROM * state.problem.span.rank else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
-        where, pulls = choose(
-            rows, points, state.leader, theta, state.information, state.ridge, size, known, form
-        )
+        where, pulls = choose(rows, points, state.leader, theta, state.information, state.ridge, size, known, form)
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
         bets = []
         for process in self._betting(state, nats):
@@ -354,10 +351,12 @@ class Anytime:
         if nats[order[0]] < 0.8 * math.log(1 / self.delta):
             return False
         # A bound of an infimum is at most the value at any one point, and points are cheap.
-        if np.min(settled.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)) < math.log(1 / self.delta):
+        if np.min(settled.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)) < math.log(
+            1 / self.delta
+        ):
             return False
         for part in (order[:4], order[4:32], order[32:]):
-            weighed = self._weigh(settled, leader, part)
+            weighed = self._weigh(settled, leader, part, thorough=True)
             if not np.all(self._passes(settled, leader, weighed)):
                 return False
         return True
@@ -366,8 +365,8 @@ class Anytime:
         needed = self._needed(state.process_of(leader))
         return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
-    def _weigh(self, state: State, leader: int, items: Integers) -> Weighed:
-        """Proven nats against each of these rivals of the leader."""
+    def _weigh(self, state: State, leader: int, items: Integers, *, thorough: bool) -> Weighed:
+        """Proven nats against each of these rivals of the leader; `thorough` tries more ways to prove a rival passed."""
         problem = state.problem
         threshold = self._threshold
         plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
@@ -390,7 +389,8 @@ class Anytime:
             if len(left) and process is not None:
                 worth = process.values(items[near[left]], problem.rows, found.points[left])
                 # All bets by their worth, or the best one alone: large tilts prove much, but cost a large λ.
-                for mix in (softmax(worth, axis=1), *np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))):
+                alone = np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))
+                for mix in (softmax(worth, axis=1), *alone) if thorough else (softmax(worth, axis=1),):
                     open_ = np.flatnonzero(directional[near[left]] < self._needed(process))
                     which = left[open_]
                     if not len(which):
@@ -426,7 +426,7 @@ class Anytime:
         leader = state.leader
         others = np.array([item for item in range(len(problem.items)) if item != leader])
         decided = self._decides(state)
-        weighed = self._weigh(state, leader, others)
+        weighed = self._weigh(state, leader, others, thorough=decided)
         passes = self._passes(state, leader, weighed)
         if decided:
             status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
@@ -435,7 +435,30 @@ class Anytime:
         alive = everything
         if self.epsilon == 0:
             alive = np.sort(np.append(others[~passes], leader))
-        return self._say(state, Status.OPEN, leader, alive, weighed, f"{len(alive)} items are not excluded.")
+        reason = (
+            f"{len(alive)} items are not excluded; the anytime-valid p-value of the weakest rival is "
+            f"{self._p_value(state, leader, weighed):.2g}."
+        )
+        return self._say(state, Status.OPEN, leader, alive, weighed, reason)
+
+    def p_value(self, state: State) -> float:
+        """Anytime-valid p-value of "the leader is not (epsilon-)best": the smallest delta at which it would have stopped.
+
+        Valid at levels alpha ≥ delta for directional evidence, whose localiser is that of delta, and at all levels for
+        plug-in evidence (docs/anytime.md, section 5).
+        """
+        state = state.settled
+        if self._impossible(state) or not state.plug_in.restarts:
+            return 1.0
+        others = np.array([item for item in range(len(state.problem.items)) if item != state.leader])
+        return self._p_value(state, state.leader, self._weigh(state, state.leader, others, thorough=True))
+
+    def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
+        process = state.process_of(leader)
+        share = weight(0 if process is None else process.number) * (1 - LOCALISER)
+        plain = np.exp(-weighed.plug_in) / LOCALISER
+        tilted = np.maximum(np.exp(-weighed.directional) / share, self.delta)
+        return float(min(1.0, np.max(np.minimum(plain, tilted))))
 
     def certificate(self, state: State) -> dict[str, Any]:
         """All that `surepick.certificate.verify_certificate` needs to prove the verdict again, as plain data.
@@ -447,12 +470,14 @@ class Anytime:
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
         problem, leader = state.problem, state.leader
         others = np.array([item for item in range(len(problem.items)) if item != leader])
-        weighed = self._weigh(state, leader, others)
+        weighed = self._weigh(state, leader, others, thorough=True)
         embed = problem.span.embed
         far = localiser(state.evidence, self._threshold)
         process = state.process_of(leader)
         rivals = []
-        for item, proof, nats in zip(others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True):
+        for item, proof, nats in zip(
+            others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True
+        ):
             points = {name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof}
             rivals.append({"item": int(item), "nats": float(nats)} | proof | points)
         content = {
@@ -485,8 +510,16 @@ class Anytime:
         if weighed is not None:
             nats = np.maximum(weighed.plug_in, weighed.directional)
             order = np.argsort(nats, kind="stable")
+            # Where a rival is passed, "at least as good as the leader" (by more than epsilon) is refuted, and no more.
+            passed = self._passes(state, leader, weighed) | (status.decided and self.stop == "posterior")
+            low = np.where(passed, -self.epsilon, -np.inf) + 0.0
             rivals = tuple(
-                Rival(problem.names[weighed.items[n]], -math.inf, math.inf, None if np.isinf(nats[n]) else float(nats[n]))
+                Rival(
+                    problem.names[weighed.items[n]],
+                    float(low[n]),
+                    math.inf,
+                    None if np.isinf(nats[n]) else float(nats[n]),
+                )
                 for n in order
             )
         return Verdict(

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from surepick.identify.many import Vectors, certified_infima, inverses, minimise_many
+from surepick.identify.directional import NEGATIVE, POSITIVE
+from surepick.identify.many import certified_infima, inverses, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, rise
-from surepick.identify.directional import NEGATIVE, POSITIVE
 from surepick.logistic import probability_of_yes, variance
 
 Floats = NDArray[np.float64]
@@ -63,14 +63,14 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
 def _onto(theta: Floats, normals: Floats, epsilon: float) -> Floats:
     """The nearest points of the hyperplanes yᵀθ = −epsilon."""
     excess = np.einsum("zi,zi->z", np.broadcast_to(theta, normals.shape), normals) + epsilon
-    return theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None]
+    return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])
 
 
 def boxes(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, room: Floats) -> Floats:
     """h with |xᵀ(θ' − θ)| ≤ h for all asked x and all θ' of the half-space yᵀθ' ≤ yᵀθ with below(θ') ≤ below(θ) + room.
 
     With w = xᵀ(θ' − θ) the loss rises by at least gᵀu + Σ n·s·ω(|w|), ω(w) = e⁻ʷ + w − 1 ≥ w²/(2+w), and the part of g
-    along −y only helps. First all x alike, then each with the bound on its own |w| found before. Infinite where k·λ ≥ 1.
+    along −y only helps. First all x alike, then each with the bound on its own |w| found before; infinite if k·λ ≥ 1.
     """
     vectors = below.vectors
     logits = theta @ vectors.rows.T
@@ -88,7 +88,7 @@ def boxes(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, 
         radius = slope + np.sqrt(slope**2 + 2 * room)
         squared = np.maximum(vectors.squared_norms(inverse), 0.0)
         half = np.minimum(half, np.sqrt(squared) * radius[:, None])
-    return half
+    return np.asarray(half)
 
 
 def _reach(tilt: Floats, target: Floats) -> Floats:
@@ -154,9 +154,7 @@ def directional_bounds(
     there; Newton's method finds its least point, and with r the decrement in Σ (λn − P)·s·xxᵀ and k the largest norm
     of an x in its inverse, the minimum lies at most [kr + (1 − kr)·log(1 − kr)]/k² below.
     """
-    best = Tilted(
-        np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)), passed.points, passed.shares
-    )
+    best = Tilted(np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)), passed.points, passed.shares)
     for heat in HEATS:
         if heat > 1.0:
             passed = _heated(evidence, passed, normals, epsilon, heat)
@@ -170,9 +168,7 @@ def directional_bounds(
             least = np.max(np.where(loss > 0, loss / below.pulls, 0.0), axis=1)
         for factor in PENALTIES:
             penalty = least * factor + 1e-3
-            best = best.or_better(
-                _one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half)
-            )
+            best = best.or_better(_one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half))
     return best
 
 
@@ -227,9 +223,7 @@ def _one_penalty(
     sure = weighted - loss
     inverse = inverses(vectors.information(np.maximum(sure, 0.0) * spread))
     across = np.einsum("zij,zj->zi", inverse, normals)
-    multiplier = np.maximum(
-        -np.einsum("zi,zi->z", across, gradient) / np.einsum("zi,zi->z", across, normals), 0.0
-    )
+    multiplier = np.maximum(-np.einsum("zi,zi->z", across, gradient) / np.einsum("zi,zi->z", across, normals), 0.0)
     total = gradient + multiplier[:, None] * normals
     squared = np.maximum(vectors.squared_norms(inverse), 0.0)
     k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
@@ -240,9 +234,7 @@ def _one_penalty(
     )
     product = k * decrement
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(
-            product < 0.9, (product + (1 - product) * np.log1p(-np.minimum(product, 0.9))) / k**2, np.inf
-        )
+        error = np.where(product < 0.9, (product + (1 - product) * np.log1p(-np.minimum(product, 0.9))) / k**2, np.inf)
     inside = np.all(np.abs(logits - passed.points @ vectors.rows.T) <= half, axis=1)
     convex = np.all(sure >= 0, axis=1) & np.all((sure > 0) | (sums[TERMS] == 0), axis=1)
     value = linear - np.sum(rise(sums, yes, 0), axis=1) + penalty * (below.values(theta) - threshold)

@@ -33,7 +33,7 @@ CATCH_UP = 5.0
 """R: how fast a stage makes up for what the accumulated tilt lacks; 3 to 10 make no difference."""
 
 SIZES = np.array([0.5, 0.25, 0.125, 0.0625])
-"""Bets of fixed size, in units of the shift that 10·d evenly spread answers would show; one more follows the estimate."""
+"""Bets of fixed size, in units of the shift that 10·d evenly spread answers would show; one more follows the fit."""
 
 BETS = len(SIZES) + 1
 """Bets against each rival, of equal weight: their mean is what counts."""

@@ -31,7 +31,7 @@ class Vectors:
         count, dimension = self.rows.shape
         if count * dimension**2 > STACKED:
             return None
-        return np.einsum("xi,xj->xij", self.rows, self.rows).reshape(count, dimension**2)
+        return np.asarray(np.einsum("xi,xj->xij", self.rows, self.rows).reshape(count, dimension**2))
 
     def information(self, weights: Floats) -> Floats:
         """Σ_x weight_x·xxᵀ for every row of weights; O(losses · vectors · d²)."""
@@ -59,7 +59,7 @@ def inverses(matrices: Floats) -> Floats:
     largest = np.max(np.diagonal(matrices, axis1=1, axis2=2), axis=1)[:, None]
     diagonal = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), np.maximum(1e-13 * largest, 1e-290)))
     scaled = matrices / diagonal[:, :, None] / diagonal[:, None, :] + 1e-13 * np.eye(dimension)
-    return np.linalg.inv(scaled) / diagonal[:, :, None] / diagonal[:, None, :]
+    return np.asarray(np.linalg.inv(scaled) / diagonal[:, :, None] / diagonal[:, None, :])
 
 
 def minimise_many(
@@ -122,9 +122,7 @@ def certified_infima(
     inverse = inverses(hessian)
     across = np.einsum("zij,zj->zi", inverse, normals)
     towards = np.einsum("zij,zj->zi", inverse, gradient)
-    multiplier = np.maximum(
-        -np.einsum("zi,zi->z", normals, towards) / np.einsum("zi,zi->z", normals, across), 0.0
-    )
+    multiplier = np.maximum(-np.einsum("zi,zi->z", normals, towards) / np.einsum("zi,zi->z", normals, across), 0.0)
     step = towards + multiplier[:, None] * across
     wanted = gradient + multiplier[:, None] * normals
     for _ in range(2):  # iterative refinement: q must balance to rounding

@@ -44,9 +44,17 @@ class PlugIn:
     restarts: tuple[Restart, ...] = ()
 
     def after(
-        self, rows: Floats, where: Integers, pulls: Floats, wins: Floats, experts: Floats, *, restart: bool, missing: Floats
+        self,
+        rows: Floats,
+        where: Integers,
+        pulls: Floats,
+        wins: Floats,
+        experts: Floats,
+        *,
+        restart: bool,
+        missing: Floats,
     ) -> "PlugIn":
-        """With one more stage, predicted by `experts`; `missing` answers are charged the worst (zeros to ignore them)."""
+        """With one more stage, predicted by `experts`; `missing` answers are charged the worst (zero to ignore)."""
         restarts = self.restarts
         if restart:
             restarts = (*restarts, Restart(self.pulls, self.wins, self.scores))
@@ -94,7 +102,9 @@ class Evidence:
     def terms(self, theta: Floats) -> Floats:
         """offset_j + loss_j(θ), one row a θ."""
         logits = theta @ self.vectors.rows.T
-        return np.asarray(self.offsets + softplus(-logits) @ self.wins.T + softplus(logits) @ (self.pulls - self.wins).T)
+        return np.asarray(
+            self.offsets + softplus(-logits) @ self.wins.T + softplus(logits) @ (self.pulls - self.wins).T
+        )
 
     def mixed(self, shares: Floats) -> "Minorant":
         """For fixed shares p of the restarts, the convex minorant Σ p_j(offset_j + loss_j) + entropy(p) of log E."""

@@ -28,7 +28,7 @@ class Form:
 
     temperature: float
     memory: float
-    """Share of the old information that counts when choosing: below one, a stage makes up for what was asked too little."""
+    """Share of the old information that counts when choosing: below one, a stage makes up for old neglect."""
 
 
 EARLY = Form(temperature=1.0, memory=1.0)

@@ -36,7 +36,9 @@ _COEFFICIENTS = np.array([np.pad(each.coef, (0, TERMS + 3 - len(each.coef))) for
 def _largest(polynomial: Polynomial) -> float:
     """Its largest absolute value on [0, 1], rounded up."""
     roots = polynomial.deriv().roots()
-    inside = [float(root.real) for root in np.atleast_1d(roots) if abs(root.imag) < 1e-6 and -1e-6 < root.real < 1 + 1e-6]
+    inside = [
+        float(root.real) for root in np.atleast_1d(roots) if abs(root.imag) < 1e-6 and -1e-6 < root.real < 1 + 1e-6
+    ]
     return 1.001 * max(abs(float(polynomial(at))) for at in [0.0, 1.0, *inside])
 
 
