@@ -7,29 +7,29 @@ stop                when for every rival one of them is proven large wherever th
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 from surepick import validate
 from surepick.certificate import digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.certify import directional_bounds, localiser, plug_in_bounds
-from surepick.identify.directional import BETS, CONTENDER, LEAD, LEADERS, SETTLING, Bets, Process, good_bets, weight
-from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage
+from surepick.identify.certify import localiser
+from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
+from surepick.identify.plug_in import RIDGES, PlugIn
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, choose, closeness
+from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, choose
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
-from surepick.logistic import Tally, variance
+from surepick.identify.weigh import Weighed, weigh
+from surepick.logistic import Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,148 +39,6 @@ LOCALISER = 0.3
 
 GROWTH = 0.05
 """A stage holds this share of the questions before it, at least one."""
-
-BET_RIVALS = 96
-"""Closest rivals bet on in a stage."""
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """All stages with their answers, and both processes after the first `sealed` of them."""
-
-    problem: Problem
-    filed: tuple[Filed, ...]
-    sealed: int
-    plug_in: PlugIn
-    processes: tuple[Process, ...]
-    experts: Floats
-    """Fits that predicted the last stage: where the next ones start."""
-    charge: bool
-
-    @property
-    def asked(self) -> int:
-        """Number of questions planned."""
-        return sum(each.plan.total for each in self.filed)
-
-    @cached_property
-    def settled(self) -> "State":
-        """The same with all stages of the longest complete prefix multiplied into the processes."""
-        plug_in, processes, sealed = self.plug_in, self.processes, self.sealed
-        if sealed == len(self.filed):
-            return self
-        rows = self.problem.rows
-        for filed in self.filed[sealed:]:
-            if not filed.complete:
-                break
-            memo, where = filed.plan.memo, filed.plan.measurements
-            pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
-            lost = (filed.plan.pulls - filed.pulls).astype(float) * self.charge
-            plug_in = plug_in.after(
-                rows, where, pulls, wins, np.array(memo["experts"]), restart=memo["restart"], missing=lost
-            )
-            processes = _after(processes, memo, where, pulls, wins, lost, rows)
-            sealed += 1
-        return replace(self, plug_in=plug_in, processes=processes, sealed=sealed)
-
-    def process_of(self, leader: int) -> Process | None:
-        """The oldest process of this leader: it has the largest weight."""
-        return next((each for each in self.settled.processes if each.leader == leader), None)
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        """The plug-in evidence of the evaluated stages."""
-        return Evidence.of(self.settled.plug_in, self.problem.rows)
-
-    @cached_property
-    def arrived(self) -> tuple[Floats, Floats]:
-        """Pulls and wins of all answers there are, of open stages too: estimates and questions may use them."""
-        settled = self.settled
-        pulls, wins = settled.plug_in.pulls.copy(), settled.plug_in.wins.copy()
-        for filed in settled.filed[settled.sealed :]:
-            np.add.at(pulls, filed.plan.measurements, filed.pulls)
-            np.add.at(wins, filed.plan.measurements, filed.wins)
-        return pulls, wins
-
-    @cached_property
-    def planned(self) -> Floats:
-        """Pulls of all stages, answered or not."""
-        pulls = self.settled.plug_in.pulls.copy()
-        for filed in self.filed[self.settled.sealed :]:
-            np.add.at(pulls, filed.plan.measurements, filed.plan.pulls)
-        return pulls
-
-    @cached_property
-    def fits(self) -> Floats:
-        """The experts on all answers there are."""
-        return ridge_experts(self.problem.rows, *self.arrived, self.experts)
-
-    @cached_property
-    def theta(self) -> Floats:
-        """The estimate: the expert who predicted best so far."""
-        return np.asarray(self.fits[int(np.argmax(self.settled.plug_in.scores))])
-
-    @cached_property
-    def ridge(self) -> float:
-        """Its ridge weight in the units of the problem."""
-        rows = self.problem.rows
-        longest = float(np.max(np.einsum("xi,xi->x", rows, rows)))
-        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * longest
-
-    @cached_property
-    def information(self) -> Floats:
-        """Information of all planned questions at the estimate."""
-        rows = self.problem.rows
-        return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
-
-    @cached_property
-    def leader(self) -> int:
-        """The best item under the estimate."""
-        return int(np.argmax(self.problem.points @ self.theta))
-
-    @cached_property
-    def inverse(self) -> Floats:
-        """C: inverse of the ridge information at the estimate."""
-        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
-
-    def nats(self, leader: int, epsilon: float) -> Floats:
-        """By how many nats (quadratic approximation) each item is behind a leader."""
-        return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
-
-    def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
-        """About how much evidence there is against each item already, in nats: what a certificate may come to.
-
-        Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
-        `penalised` less about what the proof of a directional bound costs: λ times the room in the localiser.
-        """
-        settled, points, rows = self.settled, self.problem.points, self.problem.rows
-        if not settled.plug_in.restarts:
-            return nats
-        close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
-        away = points[leader] - points[close]
-        across = away @ self.inverse
-        back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
-        theta = self.theta - across * back[:, None]
-        found = self.evidence.log_evidence(theta)
-        process = self.process_of(leader)
-        if process is not None:
-            bets = process.values(close, rows, theta)
-            if penalised:
-                bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
-            found = np.maximum(found, logsumexp(bets, axis=1) - math.log(BETS))
-        result = nats.copy()
-        result[close] = np.minimum(found, nats[close])
-        return result
-
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """Proven nats against rivals of a leader."""
-
-    items: Integers
-    plug_in: Floats
-    directional: Floats
-    proofs: tuple[dict[str, Any], ...]
-    """For each what the bound was found with, for a certificate; in coordinates of the span."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +178,7 @@ class Anytime:
         rows = state.problem.rows
         for filed in state.filed[state.settled.sealed :]:
             where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
-            processes = _after(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
+            processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
         if not processes and (nats.min() < LEAD or state.asked < SETTLING * rows.shape[1]):
             return []
         behind = nats.copy()
@@ -366,51 +224,8 @@ class Anytime:
         return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
     def _weigh(self, state: State, leader: int, items: Integers, *, thorough: bool) -> Weighed:
-        """Proven nats against each of these rivals of the leader; `thorough` tries more ways to prove a rival passed."""
-        problem = state.problem
-        threshold = self._threshold
-        plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
-        proofs: list[dict[str, Any]] = [{} for _ in items]
-        evidence = state.evidence
-        process = state.process_of(leader)
-        away = problem.points[leader] - problem.points[items]
-        far = localiser(evidence, threshold)
-        passed = far.misses(away, self.epsilon)
-        plug_in[passed] = threshold
-        for number in np.flatnonzero(passed):
-            proofs[number] = {"rule": "far"}
-        near = np.flatnonzero(~passed)
-        if len(near):
-            found = plug_in_bounds(evidence, away[near], self.epsilon, np.broadcast_to(far.centre, away[near].shape))
-            plug_in[near] = found.bounds
-            for number, point, shares in zip(near, found.points, found.shares, strict=True):
-                proofs[number] = {"rule": "plug-in", "theta": point, "shares": shares.tolist()}
-            left = np.flatnonzero(found.bounds < threshold)
-            if len(left) and process is not None:
-                worth = process.values(items[near[left]], problem.rows, found.points[left])
-                # All bets by their worth, or the best one alone: large tilts prove much, but cost a large λ.
-                alone = np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))
-                for mix in (softmax(worth, axis=1), *alone) if thorough else (softmax(worth, axis=1),):
-                    open_ = np.flatnonzero(directional[near[left]] < self._needed(process))
-                    which = left[open_]
-                    if not len(which):
-                        break
-                    linear, sums = process.mixed(items[near[which]], mix[open_], evidence.where)
-                    tilted = directional_bounds(
-                        evidence, found.rows_of(which), linear, sums, away[near[which]], self.epsilon, threshold
-                    )
-                    for place, number in enumerate(near[which]):
-                        if tilted.bounds[place] > directional[number]:
-                            directional[number] = tilted.bounds[place]
-                            proofs[number] = {
-                                "rule": "directional",
-                                "theta": tilted.points[place],
-                                "centre": tilted.centres[place],
-                                "shares": tilted.shares[place].tolist(),
-                                "bets": mix[open_[place]].tolist(),
-                                "penalty": float(tilted.penalties[place]),
-                            }
-        return Weighed(items, plug_in, directional, tuple(proofs))
+        needed = self._needed(state.process_of(leader))
+        return weigh(state, leader, items, self.epsilon, self._threshold, needed, thorough=thorough)
 
     def verdict(self, state: State) -> Verdict:
         """What the complete stages say: final where they decide, otherwise `open`."""
@@ -442,7 +257,7 @@ class Anytime:
         return self._say(state, Status.OPEN, leader, alive, weighed, reason)
 
     def p_value(self, state: State) -> float:
-        """Anytime-valid p-value of "the leader is not (epsilon-)best": the smallest delta at which it would have stopped.
+        """Anytime-valid p-value of "the leader is not (epsilon-)best": the least delta at which it would have stopped.
 
         Valid at levels alpha ≥ delta for directional evidence, whose localiser is that of delta, and at all levels for
         plug-in evidence (docs/anytime.md, section 5).
@@ -541,26 +356,6 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _after(
-    processes: tuple[Process, ...],
-    memo: Mapping[str, Any],
-    where: Integers,
-    pulls: Floats,
-    wins: Floats,
-    lost: Floats,
-    rows: Floats,
-) -> tuple[Process, ...]:
-    """The processes after a stage: those that bet in it, begun where it is their first."""
-    result = list(processes)
-    for each in memo["bets"]:
-        number = each["process"]
-        if number == len(result):
-            result.append(Process.begin(number, each["leader"]))
-        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]))
-        result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
-    return tuple(result)
 
 
 def _stage_of_certificate(filed: Filed, embed: Callable[[Floats], Floats]) -> dict[str, Any]:
