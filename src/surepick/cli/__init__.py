@@ -8,6 +8,7 @@ from surepick.cli.bench import bench
 from surepick.cli.design import design
 from surepick.cli.interval import interval
 from surepick.cli.study import study
+from surepick.cli.verify import verify_certificate
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app.command()(design)
 app.command()(interval)
 app.command()(study)
 app.command()(bench)
+app.command()(verify_certificate)
 
 
 @app.callback()

@@ -138,7 +138,7 @@ class Anytime:
         """Choose the questions, then fix predictions and tilts for them."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
-        form = EARLY if state.asked < LATE_FROM * state.problem.span.rank else LATE
+        form = EARLY if state.asked < LATE_FROM else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
         where, pulls = choose(rows, points, state.leader, theta, state.information, state.ridge, size, known, form)
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)

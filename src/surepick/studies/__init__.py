@@ -6,6 +6,7 @@ from surepick.errors import InvalidInput
 from surepick.studies.frame import Options, Study, run_study
 
 MODULES = {
+    "anytime": "surepick.studies.anytime",
     "contextual": "surepick.studies.contextual",
     "coverage": "surepick.studies.coverage",
     "crossing": "surepick.studies.crossing",
@@ -13,6 +14,7 @@ MODULES = {
     "examples": "surepick.studies.examples",
     "horizon": "surepick.studies.contextual_horizon",
     "insight": "surepick.studies.insight",
+    "people": "surepick.studies.people",
     "soare": "surepick.studies.soare",
     "supcb": "surepick.studies.contextual_supcb",
     "zappos": "surepick.studies.zappos",
