@@ -12,10 +12,10 @@ import numpy as np
 
 from surepick.figures import figure
 from surepick.identify import policy_named
-from surepick.session import find_best
+from surepick.session import BatchJudge, find_best
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, lower_bound, measured, row_of
-from surepick.worlds import person
+from surepick.worlds import World, person
 
 GAPS = (1.5, 0.75, 0.35, 0.13, 0.05)
 MOST = 200_000
@@ -47,12 +47,16 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         if task["judges"] == 1:
             rows.append(known | measured(world, name, policy, seed, bound))
             continue
-        judge, began = world.judge(seed), time.perf_counter()
-        verdict = find_best(
-            world.problem, lambda questions: [judge(one) for one in questions], policy=policy, at_once=task["judges"]
-        )
+        began = time.perf_counter()
+        verdict = find_best(world.problem, _panel(world, seed), policy=policy, at_once=task["judges"])
         rows.append(known | row_of(world, name, verdict, seed, time.perf_counter() - began, bound))
     return rows
+
+
+def _panel(world: World, seed: int) -> BatchJudge:
+    """Judges of one taste who answer a list of questions at once."""
+    judge = world.judge(seed)
+    return lambda questions: [judge(question) for question in questions]
 
 
 def summarise(rows: list[Row]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def person(*, colours: int = 37, gap: float = 0.35, norm: float | None = None, s
     features = colour_features(rng.random((colours, 3)))
     gap = validate.positive("gap", gap)
     for _ in range(TRIES):
-        theta = rng.normal(size=features.shape[1])
+        theta: Floats = rng.normal(size=features.shape[1])
         theta *= (rng.uniform(4, 25) if norm is None else norm) / float(np.linalg.norm(theta))
         second, best = np.sort(features @ theta)[-2:]
         if abs(best - second - gap) <= CLOSE_ENOUGH * gap:
