@@ -26,8 +26,9 @@ def person(*, colours: int = 37, gap: float = 0.35, norm: float | None = None, s
     features = colour_features(rng.random((colours, 3)))
     gap = validate.positive("gap", gap)
     for _ in range(TRIES):
-        theta: Floats = rng.normal(size=features.shape[1])
-        theta *= (rng.uniform(4, 25) if norm is None else norm) / float(np.linalg.norm(theta))
+        direction: Floats = np.asarray(rng.normal(size=features.shape[1]))
+        length = rng.uniform(4, 25) if norm is None else norm
+        theta = direction * (length / float(np.linalg.norm(direction)))
         second, best = np.sort(features @ theta)[-2:]
         if abs(best - second - gap) <= CLOSE_ENOUGH * gap:
             return World(f"person-{colours}-{gap:g}", Problem.from_pairs(features), theta)
