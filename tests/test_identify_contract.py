@@ -9,6 +9,9 @@ from surepick.testing import PolicyContract
 
 KNOWN = {"kappa": 0.1}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "anytime": ("anytime", {}),
+    "anytime, charged": ("anytime", {"missing": "charged"}),
+    "anytime, posterior": ("anytime", {"stop": "posterior"}),
     "rage-glm": ("rage-glm", KNOWN),
     "rage-glm, nothing known": ("rage-glm", {}),
     "rage-glm, norm bound": ("rage-glm", {"norm_bound": 1.4}),
@@ -32,6 +35,7 @@ class TestContract(PolicyContract):
     @pytest.fixture(autouse=True)
     def _configure(self, setting: str) -> None:
         self.setting = setting
+        self.plans_ahead = setting.startswith("anytime")
         if "nothing known" in setting or setting == "uniform":
             self.turned = 1.5  # the anytime sequence splits batches at random, so a look may double
 

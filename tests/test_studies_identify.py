@@ -14,6 +14,8 @@ from surepick.studies.insight import windowed
 from surepick.worlds import soare
 
 SMALL: dict[str, Options] = {
+    "anytime": Options(runs=1, dims=(3,), policies=("anytime", "rage-glm-printed")),
+    "people": Options(runs=1, items=12, gap=1.5),
     "soare": Options(runs=1, dims=(3,), policies=("rage-glm", "rage-glm-printed", "gl-gape")),
     "zappos": Options(runs=1, items=60, gap=0.5, policies=("rage-glm-printed",)),
     "examples": Options(runs=1, gap=0.5, policies=("rage-glm",)),

@@ -5,6 +5,7 @@ docs/architecture.md has the map.
 """
 
 from surepick import design, identify
+from surepick.certificate import CertificateRefused, Checked, verify_certificate
 from surepick.confidence import (
     Evidence,
     Intervals,
@@ -31,6 +32,7 @@ from surepick.design import (
 from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
 from surepick.guarantee import Guarantee
 from surepick.identify import (
+    Anytime,
     CannotClose,
     GlGapE,
     GOptimal,
@@ -54,7 +56,10 @@ from surepick.session import Question, Session, find_best
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Anytime",
     "CannotClose",
+    "CertificateRefused",
+    "Checked",
     "Design",
     "DesignStatus",
     "Evidence",
@@ -102,5 +107,6 @@ __all__ = [
     "max_optimal",
     "pairs_optimal",
     "plug_in_evidence",
+    "verify_certificate",
     "xy_optimal",
 ]

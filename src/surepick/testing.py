@@ -33,6 +33,8 @@ class PolicyContract(ABC):
     """Of runs that answer whole stages at once."""
     session_questions = 400
     """Length of the runs that go question by question."""
+    plans_ahead = False
+    """Whether it plans stages while earlier ones are open: then what it asks depends on how many are out at once."""
     turned = 0.05
     """By how much the number of questions may change, relatively, when the same problem is written differently."""
 
@@ -125,7 +127,7 @@ class PolicyContract(ABC):
         """Batches answered backwards and repeated end where one by one does."""
         answer = self._answers()
         straight, shuffled = self._session(seed=2), self._session(seed=2)
-        _answer(straight, answer, self.session_questions, 1, backwards=False)
+        _answer(straight, answer, self.session_questions, 40 if self.plans_ahead else 1, backwards=False)
         _answer(shuffled, answer, self.session_questions, 40, backwards=True)
         assert straight.verdict().to_json() == shuffled.verdict().to_json()
 
@@ -146,7 +148,7 @@ class PolicyContract(ABC):
         """Cut anywhere, replayed, and gone on with, a session ends where it would have ended."""
         answer = self._answers()
         whole = self._session(seed=6)
-        _answer(whole, answer, self.session_questions, 10, backwards=False)
+        _answer(whole, answer, self.session_questions, 1 if self.plans_ahead else 10, backwards=False)
         expected = whole.verdict().to_json()
         lines = whole.to_lines()
         for cut in (1, 5, len(lines) // 2, len(lines) - 2):
@@ -198,7 +200,8 @@ class PolicyContract(ABC):
         """Two equally good items use up the budget, or epsilon accepts one of them; the search never loops."""
         items = np.array([[1.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
         tied = World("tied", Problem.from_pairs(items, names=["a", "b", "c"]), np.array([1.0, 0.0]))
-        verdict = run(tied.problem, self.policy(delta=self.delta, budget=self.budget), ExpectedJudge(tied.theta))
+        judge = tied.judge(3) if self.plans_ahead else ExpectedJudge(tied.theta)  # no stage of one has a half answer
+        verdict = run(tied.problem, self.policy(delta=self.delta, budget=self.budget), judge)
         assert verdict.status is Status.BUDGET_SPENT
         assert set(verdict.surviving) >= {"a", "b"}
         close = run(

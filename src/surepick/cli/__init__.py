@@ -9,6 +9,7 @@ from surepick.cli.design import design
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
 from surepick.cli.study import study
+from surepick.cli.verify import verify_certificate
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app.command()(interval)
 app.command()(limits)
 app.command()(study)
 app.command()(bench)
+app.command()(verify_certificate)
 
 
 @app.callback()

@@ -4,6 +4,7 @@ Reading order: `problem`, `policy` (what every policy is), `verdict`, `stagewise
 complete stages), `rage_glm`, `certified` (what a stage proves), `static`. See docs/identify.md.
 """
 
+from surepick.identify.anytime import Anytime
 from surepick.identify.gl_gape import GlGapE
 from surepick.identify.menu import POLICIES, policy_from_json, policy_named
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
@@ -17,6 +18,7 @@ from surepick.identify.verdict import Rival, Status, Verdict
 
 __all__ = [
     "POLICIES",
+    "Anytime",
     "CannotClose",
     "GOptimal",
     "GlGapE",

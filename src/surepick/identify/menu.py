@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surepick.errors import InvalidInput
+from surepick.identify.anytime import Anytime
 from surepick.identify.gl_gape import GlGapE
 from surepick.identify.rage_glm import RageGlm
 from surepick.identify.rage_glm_2 import RageGlm2
@@ -12,7 +13,8 @@ from surepick.identify.rage_linear import RageLinear
 from surepick.identify.stagewise import Stagewise
 from surepick.identify.static import GOptimal, Passive, Uniform
 
-POLICIES: dict[str, tuple[type[Stagewise], dict[str, Any]]] = {
+POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
+    "anytime": (Anytime, {}),
     "rage-glm": (RageGlm, {}),
     "rage-glm-halving": (RageGlm, {"targets": "halving"}),
     "rage-glm-printed": (RageGlm, {"constants": "printed"}),
@@ -28,7 +30,7 @@ POLICIES: dict[str, tuple[type[Stagewise], dict[str, Any]]] = {
 """Name on the command line: the class, and the options that the name implies."""
 
 
-def policy_named(name: str, **options: Any) -> Stagewise:
+def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
     """The policy of this name with these options."""
     if name not in POLICIES:
         raise InvalidInput(f"There is no policy {name!r}; there are {', '.join(sorted(POLICIES))}.")
@@ -39,7 +41,7 @@ def policy_named(name: str, **options: Any) -> Stagewise:
         raise InvalidInput(f"{name} does not take these options ({error}).") from None
 
 
-def policy_from_json(fields: Mapping[str, Any]) -> Stagewise:
+def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime:
     """An equal policy to the one whose `to_json` gave this."""
     options = dict(fields)
     return policy_named(options.pop("name"), **options)

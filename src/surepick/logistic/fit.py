@@ -289,7 +289,7 @@ class CountProblem:
         lower, upper = -no * change, yes * change
         if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (self.pulls > 0)):
             return self._gap_beside_settled_rows(theta, normal)
-        return float(self.pulls @ (yes * _bennett(lower) + no * _bennett(upper)))
+        return float(self.pulls @ (yes * bennett(lower) + no * bennett(upper)))
 
     def _gap_beside_settled_rows(self, theta: Floats, normal: Floats | None) -> float:
         """The duality gap where rows all but certain of their answers leave the Hessian singular, or nearly so.
@@ -359,7 +359,7 @@ class CountProblem:
         return rough.theta
 
 
-def _bennett(u: Floats) -> Floats:
+def bennett(u: Floats) -> Floats:
     """(1+u)·log(1+u) − u for u ≥ −1, by its series where the closed form cancels."""
     inside = np.maximum(u, -1.0)
     with np.errstate(divide="ignore"):

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surepick.identify import Policy, Problem, RageGlm, Verdict, Wait
+from surepick.identify import Anytime, Policy, Problem, Verdict, Wait
 from surepick.session.session import Question, Session
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def find_best(
 
     `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
     so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
-    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is RageGlm.
+    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is Anytime.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -52,9 +52,9 @@ def find_best(
     'red'
     """
     chosen = policy or (
-        RageGlm(delta=delta, epsilon=epsilon)
+        Anytime(delta=delta, epsilon=epsilon)
         if budget is None
-        else RageGlm(delta=delta, epsilon=epsilon, budget=budget)
+        else Anytime(delta=delta, epsilon=epsilon, budget=budget)
     )
     if isinstance(judge, PlanJudge):
         return run(problem, chosen, judge, seed=seed)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
-from surepick.identify import Plan, Policy, Problem, RageGlm, Verdict, Wait, policy_from_json
+from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, policy_from_json
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -75,7 +75,7 @@ class _Stage:
 class Session:
     """Ask, tell, and read the verdict; any number of questions may be out, and answers come in any order.
 
-    `policy` defaults to RageGlm(), which needs nothing but delta. With `path` every event is written to that file
+    `policy` defaults to Anytime(), which needs nothing but delta. With `path` every event is written to that file
     before the call returns; `Session.resume(path)` goes on from it.
 
     >>> session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
@@ -93,7 +93,7 @@ class Session:
         seed: int = 0,
         path: str | PathLike[str] | None = None,
     ) -> None:
-        policy = policy or RageGlm()
+        policy = policy or Anytime()
         describe = getattr(policy, "to_json", None)
         self._set_up(problem, policy, seed, None if path is None else Path(path))
         if self._path is not None and self._path.exists() and self._path.stat().st_size:
@@ -250,6 +250,15 @@ class Session:
         elif self._complete_stages() > self._sealed:
             self._do({"event": "look", "stages": self._complete_stages()})
         return self._verdict or result
+
+    def certificate(self) -> dict[str, Any]:
+        """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
+        make = getattr(self.policy, "certificate", None)
+        if make is None:
+            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+        self._settle()
+        certificate: dict[str, Any] = make(self._state)
+        return certificate
 
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""

@@ -6,6 +6,7 @@ from surepick.errors import InvalidInput
 from surepick.studies.frame import Options, Study, run_study
 
 MODULES = {
+    "anytime": "surepick.studies.anytime",
     "burnin": "surepick.studies.burnin",
     "contextual": "surepick.studies.contextual",
     "coverage": "surepick.studies.coverage",
@@ -16,6 +17,7 @@ MODULES = {
     "insight": "surepick.studies.insight",
     "kappa": "surepick.studies.kappa",
     "limits": "surepick.studies.limits",
+    "people": "surepick.studies.people",
     "soare": "surepick.studies.soare",
     "supcb": "surepick.studies.contextual_supcb",
     "zappos": "surepick.studies.zappos",

@@ -20,6 +20,7 @@ BUDGETS = {"gl-gape": 10**6}
 """GlGapE looks a hundred times where others look ten times, and does not stop on most problems."""
 
 COLOURS = {
+    "anytime": "#d4007a",
     "rage-glm": "#0b6e4f",
     "rage-glm-halving": "#6bbf59",
     "rage-glm-printed": "#c1121f",
@@ -38,7 +39,7 @@ COLOURS = {
 def informed(name: str, world: World, *, delta: float = DELTA, **options: Any) -> Policy[Any]:
     """The policy of this name, told the true κ₀ (or norm) where it can use it."""
     known: dict[str, Any] = {"kappa": world.kappa}
-    if name == "rage-linear":
+    if name in ("anytime", "rage-linear"):
         known = {}
     elif name == "rage-glm-2":
         known = {"norm_bound": world.norm}

@@ -1,5 +1,6 @@
 """Simulated truths and recorded answers: what studies, benches and tests ask their questions to."""
 
+from surepick.worlds.people import person
 from surepick.worlds.recorded import RecordedJudge, read_votes
 from surepick.worlds.synthetic import (
     CATALOGUE,
@@ -27,6 +28,7 @@ __all__ = [
     "load_zappos",
     "one_over_kappa",
     "pairs_of_pairs",
+    "person",
     "read_votes",
     "soare",
     "world",

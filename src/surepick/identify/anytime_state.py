@@ -1,0 +1,177 @@
+"""The state of Anytime: all stages with their answers, both evidence processes, and what they suggest.
+
+Stages are multiplied into the processes in the order of planning, over the longest complete prefix; all that a stage's
+factors depend on was fixed in its memo when it was planned. So late answers, and delays that depend on the answer, do
+no harm (docs/anytime.md, section 4).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from surepick.identify.directional import BETS, Bets, Process
+from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
+from surepick.identify.problem import Problem
+from surepick.identify.soft_top_two import closeness
+from surepick.identify.stagewise import Filed
+from surepick.logistic import variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BET_RIVALS = 96
+"""Closest rivals bet on in a stage."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All stages with their answers, and both processes after the first `sealed` of them."""
+
+    problem: Problem
+    filed: tuple[Filed, ...]
+    sealed: int
+    plug_in: PlugIn
+    processes: tuple[Process, ...]
+    experts: Floats
+    """Fits that predicted the last stage: where the next ones start."""
+    charge: bool
+
+    @property
+    def asked(self) -> int:
+        """Number of questions planned."""
+        return sum(each.plan.total for each in self.filed)
+
+    @cached_property
+    def settled(self) -> "State":
+        """The same with all stages of the longest complete prefix multiplied into the processes."""
+        plug_in, processes, sealed = self.plug_in, self.processes, self.sealed
+        if sealed == len(self.filed):
+            return self
+        rows = self.problem.rows
+        for filed in self.filed[sealed:]:
+            if not filed.complete:
+                break
+            memo, where = filed.plan.memo, filed.plan.measurements
+            pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
+            lost = (filed.plan.pulls - filed.pulls).astype(float) * self.charge
+            plug_in = plug_in.after(
+                rows, where, pulls, wins, np.array(memo["experts"]), restart=memo["restart"], missing=lost
+            )
+            processes = after_stage(processes, memo, where, pulls, wins, lost, rows)
+            sealed += 1
+        return replace(self, plug_in=plug_in, processes=processes, sealed=sealed)
+
+    def process_of(self, leader: int) -> Process | None:
+        """The oldest process of this leader: it has the largest weight."""
+        return next((each for each in self.settled.processes if each.leader == leader), None)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """The plug-in evidence of the evaluated stages."""
+        return Evidence.of(self.settled.plug_in, self.problem.rows)
+
+    @cached_property
+    def arrived(self) -> tuple[Floats, Floats]:
+        """Pulls and wins of all answers there are, of open stages too: estimates and questions may use them."""
+        settled = self.settled
+        pulls, wins = settled.plug_in.pulls.copy(), settled.plug_in.wins.copy()
+        for filed in settled.filed[settled.sealed :]:
+            np.add.at(pulls, filed.plan.measurements, filed.pulls)
+            np.add.at(wins, filed.plan.measurements, filed.wins)
+        return pulls, wins
+
+    @cached_property
+    def planned(self) -> Floats:
+        """Pulls of all stages, answered or not."""
+        pulls = self.settled.plug_in.pulls.copy()
+        for filed in self.filed[self.settled.sealed :]:
+            np.add.at(pulls, filed.plan.measurements, filed.plan.pulls)
+        return pulls
+
+    @cached_property
+    def fits(self) -> Floats:
+        """The experts on all answers there are."""
+        return ridge_experts(self.problem.rows, *self.arrived, self.experts)
+
+    @cached_property
+    def theta(self) -> Floats:
+        """The estimate: the expert who predicted best so far."""
+        return np.asarray(self.fits[int(np.argmax(self.settled.plug_in.scores))])
+
+    @cached_property
+    def ridge(self) -> float:
+        """Its ridge weight in the units of the problem."""
+        rows = self.problem.rows
+        longest = float(np.max(np.einsum("xi,xi->x", rows, rows)))
+        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * longest
+
+    @cached_property
+    def information(self) -> Floats:
+        """Information of all planned questions at the estimate."""
+        rows = self.problem.rows
+        return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
+
+    @cached_property
+    def leader(self) -> int:
+        """The best item under the estimate."""
+        return int(np.argmax(self.problem.points @ self.theta))
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """C: inverse of the ridge information at the estimate."""
+        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
+
+    def nats(self, leader: int, epsilon: float) -> Floats:
+        """By how many nats (quadratic approximation) each item is behind a leader."""
+        return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
+
+    def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
+        """About how much evidence there is against each item already, in nats: what a certificate may come to.
+
+        Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
+        `penalised` less about what the proof of a directional bound costs: λ times the room in the localiser.
+        """
+        settled, points, rows = self.settled, self.problem.points, self.problem.rows
+        if not settled.plug_in.restarts:
+            return nats
+        close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+        away = points[leader] - points[close]
+        across = away @ self.inverse
+        back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
+        theta = self.theta - across * back[:, None]
+        found = self.evidence.log_evidence(theta)
+        process = self.process_of(leader)
+        if process is not None:
+            bets = process.values(close, rows, theta)
+            if penalised:
+                bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
+            found = np.maximum(found, logsumexp(bets, axis=1) - math.log(BETS))
+        result = nats.copy()
+        result[close] = np.minimum(found, nats[close])
+        return result
+
+
+def after_stage(
+    processes: tuple[Process, ...],
+    memo: Mapping[str, Any],
+    where: Integers,
+    pulls: Floats,
+    wins: Floats,
+    lost: Floats,
+    rows: Floats,
+) -> tuple[Process, ...]:
+    """The processes after a stage: those that bet in it, begun where it is their first."""
+    result = list(processes)
+    for each in memo["bets"]:
+        number = each["process"]
+        if number == len(result):
+            result.append(Process.begin(number, each["leader"]))
+        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]))
+        result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
+    return tuple(result)

@@ -1,0 +1,137 @@
+"""Many logistic losses on the same vectors at once: one Newton's method and one certificate, batched over rivals.
+
+A loss is Σ_x n_x·m(xᵀθ) − k_x·xᵀθ with its own counts n, k; arrays have one row a loss. Steps follow the rule under
+which every step descends (docs/theory.md, section 6), certificates its Proposition 5.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.logistic import probability_of_yes, softplus, variance
+from surepick.logistic.fit import bennett
+
+Floats = NDArray[np.float64]
+
+STACKED = 4_000_000
+"""Most numbers kept for the outer products of all vectors; beyond, Hessians are summed one loss at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors of the losses, one a row."""
+
+    rows: Floats
+
+    @cached_property
+    def outer(self) -> Floats | None:
+        """xxᵀ of every vector as one long row, where they fit into memory."""
+        count, dimension = self.rows.shape
+        if count * dimension**2 > STACKED:
+            return None
+        return np.asarray(np.einsum("xi,xj->xij", self.rows, self.rows).reshape(count, dimension**2))
+
+    def information(self, weights: Floats) -> Floats:
+        """Σ_x weight_x·xxᵀ for every row of weights; O(losses · vectors · d²)."""
+        dimension = self.rows.shape[1]
+        if self.outer is not None:
+            return np.asarray(weights @ self.outer).reshape(len(weights), dimension, dimension)
+        return np.array([(self.rows.T * each) @ self.rows for each in weights])
+
+    def squared_norms(self, inverses: Floats) -> Floats:
+        """xᵀ·inverse·x for every inverse matrix and every vector."""
+        if self.outer is not None:
+            return np.asarray(inverses.reshape(len(inverses), -1) @ self.outer.T)
+        return np.array([np.einsum("xi,xi->x", self.rows @ each, self.rows) for each in inverses])
+
+
+def losses(vectors: Vectors, pulls: Floats, wins: Floats, theta: Floats) -> Floats:
+    """The value of every loss at its own θ."""
+    logits = theta @ vectors.rows.T
+    return np.asarray(np.sum(wins * softplus(-logits) + (pulls - wins) * softplus(logits), axis=1))
+
+
+def inverses(matrices: Floats) -> Floats:
+    """Inverses of positive semidefinite matrices, scaled to unit diagonal first; a hair is added where singular."""
+    dimension = matrices.shape[-1]
+    largest = np.max(np.diagonal(matrices, axis1=1, axis2=2), axis=1)[:, None]
+    diagonal = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), np.maximum(1e-13 * largest, 1e-290)))
+    scaled = matrices / diagonal[:, :, None] / diagonal[:, None, :] + 1e-13 * np.eye(dimension)
+    return np.asarray(np.linalg.inv(scaled) / diagonal[:, :, None] / diagonal[:, None, :])
+
+
+def minimise_many(
+    vectors: Vectors,
+    pulls: Floats,
+    wins: Floats,
+    start: Floats,
+    *,
+    ridge: Floats | None = None,
+    normals: Floats | None = None,
+    tolerance: float = 1e-6,
+    iterations: int = 30,
+) -> Floats:
+    """Minimise every loss (+ ridge/2·‖θ‖²) from its own start, along normalᵀ·step = 0 where normals are given.
+
+    What comes out is a point, not a proof: `certified_infima` proves what is claimed about it.
+    """
+    theta = start.copy()
+    active = np.arange(len(theta))
+    identity = np.eye(theta.shape[1])
+    for _ in range(iterations):
+        here = theta[active]
+        logits = here @ vectors.rows.T
+        gradient = (pulls[active] * probability_of_yes(logits) - wins[active]) @ vectors.rows
+        hessian = vectors.information(pulls[active] * variance(logits))
+        if ridge is not None:
+            gradient = gradient + ridge[active, None] * here
+            hessian = hessian + ridge[active, None, None] * identity
+        inverse = inverses(hessian)
+        step = -np.einsum("zij,zj->zi", inverse, gradient)
+        if normals is not None:
+            normal = normals[active]
+            across = np.einsum("zij,zj->zi", inverse, normal)
+            slip = np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, across)
+            step = step - slip[:, None] * across
+            step -= normal * (np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, normal))[:, None]
+        length = np.max(np.abs(step @ vectors.rows.T), axis=1)
+        squared = -np.einsum("zi,zi->z", step, gradient)
+        fraction = np.where(length > 1.0, np.log1p(length) / np.maximum(length, 1.0), 1.0)
+        theta[active] = here + fraction[:, None] * step
+        active = active[(squared > tolerance**2) & np.isfinite(squared)]
+        if not len(active):
+            break
+    return theta
+
+
+def certified_infima(
+    vectors: Vectors, pulls: Floats, wins: Floats, theta: Floats, normals: Floats
+) -> tuple[Floats, Floats]:
+    """How many nats each loss at θ is at most above its infimum over normalᵀθ' ≤ normalᵀθ, and the multiplier ν ≥ 0.
+
+    Proposition 5 of docs/theory.md with q = μ − s·xᵀu, u = H⁻¹(gradient + ν·normal): infinite where some q leaves
+    [0, 1]. The linear system is solved to rounding; what is left of it is added as a bound on the error by
+    `residual`·(distance) only where it is not negligible, so a singular H gives an infinite gap.
+    """
+    logits = theta @ vectors.rows.T
+    yes, no = probability_of_yes(logits), probability_of_yes(-logits)
+    gradient = (pulls * yes - wins) @ vectors.rows
+    hessian = vectors.information(pulls * yes * no)
+    inverse = inverses(hessian)
+    across = np.einsum("zij,zj->zi", inverse, normals)
+    towards = np.einsum("zij,zj->zi", inverse, gradient)
+    multiplier = np.maximum(-np.einsum("zi,zi->z", normals, towards) / np.einsum("zi,zi->z", normals, across), 0.0)
+    step = towards + multiplier[:, None] * across
+    wanted = gradient + multiplier[:, None] * normals
+    for _ in range(2):  # iterative refinement: q must balance to rounding
+        step += np.einsum("zij,zj->zi", inverse, wanted - np.einsum("zij,zj->zi", hessian, step))
+    left = wanted - np.einsum("zij,zj->zi", hessian, step)
+    scale = np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
+    unsolved = np.max(np.abs(left) / np.maximum(scale, 1e-290), axis=1) > 1e-7
+    change = step @ vectors.rows.T
+    lower, upper = -no * change, yes * change
+    outside = np.any((np.minimum(lower, upper) < -1.0) & (pulls > 0), axis=1)
+    gap = np.sum(pulls * (yes * bennett(lower) + no * bennett(upper)), axis=1)
+    return np.where(outside | unsolved | ~np.isfinite(gap), np.inf, gap), multiplier

@@ -1,0 +1,90 @@
+"""Soft top-two sampling: ask what most shrinks the uncertainty about the leader's closest rivals.
+
+No guarantee depends on it, only the number of questions. C is the inverse information at the estimate, y = leader −
+rival, q = gap²/(2‖y‖²) the nats by which the rival is behind. Rivals weigh exp(−q/temperature); the vector with the
+largest expected decrease of Σ_z weight·log ‖y_z‖² is asked, then C is updated by it, and so on through the stage.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.logistic import variance
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PICKS = 48
+"""Different choices made within a stage; a larger stage repeats each."""
+
+RIVALS = 96
+"""Closest rivals considered."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How to weigh rivals and old information."""
+
+    temperature: float
+    memory: float
+    """Share of the old information that counts when choosing: below one, a stage makes up for old neglect."""
+
+
+EARLY = Form(temperature=1.0, memory=1.0)
+LATE = Form(temperature=3.0, memory=0.3)
+LATE_FROM = 270
+"""Questions after which the late form is used, in any dimension."""
+
+
+def closeness(points: Floats, leader: int, theta: Floats, inverse: Floats, epsilon: float) -> Floats:
+    """q of every item: nats by which it is behind the leader (infinite for the leader itself)."""
+    away = points[leader] - points
+    squared = np.einsum("zi,ij,zj->z", away, inverse, away)
+    gap = np.maximum(away @ theta + epsilon, 0.0)
+    result = gap**2 / (2 * np.maximum(squared, 1e-300))
+    result[leader] = np.inf
+    return np.asarray(result)
+
+
+def choose(
+    rows: Floats,
+    points: Floats,
+    leader: int,
+    theta: Floats,
+    information: Floats,
+    ridge: float,
+    size: int,
+    nats: Floats,
+    form: Form,
+) -> tuple[Integers, Integers]:
+    """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals)."""
+    close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
+    weights = np.exp(-(nats[close] - nats[close[0]]) / form.temperature)
+    close, weights = close[weights > 1e-4], weights[weights > 1e-4]
+    weights /= weights.sum()
+    spread = variance(rows @ theta)
+    inverse = np.linalg.inv(form.memory * information + ridge * np.eye(rows.shape[1]))
+    away = points[leader] - points[close]
+    seen = rows @ inverse
+    cross = seen @ away.T
+    own = np.einsum("xi,xi->x", seen, rows)
+    across = np.einsum("zi,ij,zj->z", away, inverse, away)
+    picks = min(size, PICKS)
+    repeats = np.full(picks, size // picks)
+    repeats[: size % picks] += 1
+    counts = np.zeros(len(rows), dtype=np.int64)
+    for times in repeats:
+        gain = spread / (1.0 + spread * own) * ((cross**2) @ (weights / across))
+        chosen = int(np.argmax(gain))
+        counts[chosen] += times
+        strength = times * spread[chosen]
+        shrink = strength / (1.0 + strength * own[chosen])
+        column = seen @ rows[chosen]
+        cross_row = cross[chosen].copy()
+        seen -= shrink * np.outer(column, seen[chosen])
+        cross -= shrink * np.outer(column, cross_row)
+        own -= shrink * column**2
+        across -= shrink * cross_row**2
+    where = np.flatnonzero(counts)
+    return where, counts[where]

@@ -1,0 +1,78 @@
+"""Proven nats against each rival of a leader, by the cheapest rule that suffices: far, plug-in or directional."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from surepick.identify.anytime_state import State
+from surepick.identify.certify import directional_bounds, localiser, plug_in_bounds
+from surepick.identify.directional import BETS
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Proven nats against rivals of a leader."""
+
+    items: Integers
+    plug_in: Floats
+    directional: Floats
+    proofs: tuple[dict[str, Any], ...]
+    """For each what the bound was found with, for a certificate; in coordinates of the span."""
+
+
+def weigh(
+    state: State, leader: int, items: Integers, epsilon: float, threshold: float, needed: float, *, thorough: bool
+) -> Weighed:
+    """Bounds for these rivals; `threshold` nats pass a rival by the plug-in process, `needed` by the directional one.
+
+    `thorough` tries more ways to prove a rival passed: all bets by their worth, then each alone.
+    """
+    problem = state.problem
+    plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
+    proofs: list[dict[str, Any]] = [{} for _ in items]
+    evidence = state.evidence
+    process = state.process_of(leader)
+    away = problem.points[leader] - problem.points[items]
+    far = localiser(evidence, threshold)
+    passed = far.misses(away, epsilon)
+    plug_in[passed] = threshold
+    for number in np.flatnonzero(passed):
+        proofs[number] = {"rule": "far"}
+    near = np.flatnonzero(~passed)
+    if len(near):
+        found = plug_in_bounds(evidence, away[near], epsilon, np.broadcast_to(far.centre, away[near].shape))
+        plug_in[near] = found.bounds
+        for number, point, shares in zip(near, found.points, found.shares, strict=True):
+            proofs[number] = {"rule": "plug-in", "theta": point, "shares": shares.tolist()}
+        left = np.flatnonzero(found.bounds < threshold)
+        if len(left) and process is not None:
+            worth = process.values(items[near[left]], problem.rows, found.points[left])
+            # All bets by their worth, or the best one alone: large tilts prove much, but cost a large λ.
+            alone = np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))
+            for mix in (softmax(worth, axis=1), *alone) if thorough else (softmax(worth, axis=1),):
+                open_ = np.flatnonzero(directional[near[left]] < needed)
+                which = left[open_]
+                if not len(which):
+                    break
+                linear, sums = process.mixed(items[near[which]], mix[open_], evidence.where)
+                tilted = directional_bounds(
+                    evidence, found.rows_of(which), linear, sums, away[near[which]], epsilon, threshold
+                )
+                for place, number in enumerate(near[which]):
+                    if tilted.bounds[place] > directional[number]:
+                        directional[number] = tilted.bounds[place]
+                        proofs[number] = {
+                            "rule": "directional",
+                            "theta": tilted.points[place],
+                            "centre": tilted.centres[place],
+                            "shares": tilted.shares[place].tolist(),
+                            "bets": mix[open_[place]].tolist(),
+                            "penalty": float(tilted.penalties[place]),
+                        }
+    return Weighed(items, plug_in, directional, tuple(proofs))

@@ -1,0 +1,100 @@
+"""Certificates: the checker agrees with the policy, and refuses what was changed."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from surepick import Anytime, CertificateRefused, Problem, verify_certificate
+from surepick.certificate import digest
+from surepick.identify import Plan
+from surepick.worlds import World, soare
+
+
+def certificate_of(world: World, policy: Anytime, seed: int = 0) -> dict[str, Any]:
+    state, rng, judge = policy.start(world.problem), np.random.default_rng(seed), world.judge([seed, 4])
+    while True:
+        state, plan = policy.plan(state, rng)
+        if not isinstance(plan, Plan):
+            break
+        wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+    text = json.dumps(policy.certificate(state))
+    written: dict[str, Any] = json.loads(text)
+    return written
+
+
+def easy() -> World:
+    rng = np.random.default_rng(4)
+    return World("easy", Problem.from_pairs(rng.normal(size=(6, 3))), np.array([2.0, -1.0, 0.5]))
+
+
+@pytest.fixture(scope="module")
+def certificate() -> dict[str, Any]:
+    return certificate_of(easy(), Anytime(delta=0.1))
+
+
+def signed(changed: dict[str, Any]) -> dict[str, Any]:
+    """A forger knows how to compute a digest."""
+    return changed | {"digest": digest(changed)}
+
+
+def test_the_checker_proves_the_same(certificate: dict[str, Any]) -> None:
+    checked = verify_certificate(certificate)
+    world = easy()
+    assert checked.best == world.best
+    assert set(checked.nats) == set(world.problem.names) - {world.best}
+    for rival in certificate["rivals"]:
+        if rival["rule"] == "plug-in":
+            assert checked.nats[world.problem.names[rival["item"]]] == pytest.approx(rival["nats"], abs=1e-6)
+
+
+def test_directional_and_far_rules_are_checked_too() -> None:
+    world = soare(4, angle=0.5)
+    written = certificate_of(world, Anytime(delta=0.2), seed=1)
+    rules = {rival["rule"] for rival in written["rivals"]}
+    assert "directional" in rules
+    assert verify_certificate(written).best == world.best
+
+
+@pytest.mark.parametrize("place", ["wins", "experts", "delta", "best", "rivals", "restart"])
+def test_a_damaged_certificate_is_refused(certificate: dict[str, Any], place: str) -> None:
+    changed = json.loads(json.dumps(certificate))
+    if place in ("wins", "experts", "restart"):
+        del changed["stages"][3][place]
+    else:
+        del changed[place]
+    with pytest.raises(CertificateRefused, match=r"damaged|digest"):
+        verify_certificate(changed)
+    with pytest.raises(CertificateRefused, match="damaged"):
+        verify_certificate(signed(changed))
+
+
+def test_a_forged_certificate_is_refused(certificate: dict[str, Any]) -> None:
+    def forged(change: Any) -> dict[str, Any]:
+        changed = json.loads(json.dumps(certificate))
+        change(changed)
+        with pytest.raises(CertificateRefused, match="digest"):
+            verify_certificate(changed)
+        return signed(changed)
+
+    other = next(each["item"] for each in certificate["rivals"])
+    half = len(certificate["stages"]) // 2
+    forgeries = {
+        "another winner": lambda one: one.update(best=other),
+        "a smaller delta": lambda one: one.update(delta=1e-4),
+        "half of the answers": lambda one: one.update(stages=one["stages"][:half]),
+        "a rival left out": lambda one: one["rivals"].pop(),
+        "more ones than answers": lambda one: one["stages"][2]["wins"].__setitem__(0, 99),
+        "answers turned round": lambda one: [
+            stage.update(wins=[n - k for n, k in zip(stage["pulls"], stage["wins"], strict=True)])
+            for stage in one["stages"]
+        ],
+        "shares above one": lambda one: one["rivals"][0].update(
+            rule="plug-in", theta=one["far"]["theta"], shares=[2.0] * len(one["far"]["shares"])
+        ),
+    }
+    for change in forgeries.values():
+        with pytest.raises(CertificateRefused):
+            verify_certificate(forged(change))
