@@ -1,7 +1,7 @@
 """Study `delta`: is the best item missed with probability at most delta? Families that make it hard, and a control.
 
-Near ties, many near-best rivals, answers of little variance, exact ties (where any claim to be certain is an error half
-of the time at best). A policy whose widths are cut to a fifth must be caught by the same test.
+Near ties, many near-best rivals, answers of little variance, exact ties (where any claim to be certain counts as an
+error). A policy whose widths are cut to a fifth must be caught by the same test.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def near_ties() -> World:
 
 
 def many_rivals() -> World:
-    """One item a little better than nine others, compared in pairs, without features."""
+    """One item a little better than five others, compared in pairs, without features."""
     return World("many-rivals", Problem.from_pairs([f"item {i}" for i in range(6)]), np.r_[0.25, np.zeros(5)])
 
 
@@ -146,8 +146,10 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                     [c["delta"] for c in group], [c["error_rate"] for c in group], style, color=colour, label=policy
                 )
             axes.plot(DELTAS, DELTAS, "k:", label="delta")
-            axes.set(xscale="log", yscale="symlog", ylim=(-0.001, 1.0), xlabel="delta", title=family)
+            axes.set(xscale="log", ylim=(-0.001, 1.0), xlabel="delta", title=family)
             axes.set_yscale("symlog", linthresh=0.01)
+            axes.set_xticks(DELTAS, [f"{delta:g}" for delta in DELTAS])
+            axes.set_xticks([], minor=True)
         panels[0].set_ylabel("share of wrong verdicts")
         panels[-1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return [path]
