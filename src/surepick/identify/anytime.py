@@ -25,7 +25,7 @@ from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Pr
 from surepick.identify.plug_in import RIDGES, PlugIn
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, LATE, LATE_FROM, choose
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -138,7 +138,8 @@ class Anytime:
         """Choose the questions, then fix predictions and tilts for them."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
-        form = EARLY if state.asked < LATE_FROM else LATE
+        early = state.problem.span.rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * state.problem.span.rank
+        form = EARLY if early else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
         where, pulls = choose(rows, points, state.leader, theta, state.information, state.ridge, size, known, form)
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)

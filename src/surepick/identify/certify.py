@@ -135,8 +135,8 @@ HEATS = (1.0, 4.0, 16.0)
 """Shares of the restarts tried: proportional to their evidence to the power 1/heat. Older restarts cost room, but count
 more answers, so that a smaller λ makes the sum convex."""
 
-PENALTIES = (1.1, 1.6)
-"""λ tried, in units of the least that makes the sum convex."""
+MARGIN = 1.2
+"""λ in units of the least that makes the sum convex: at 1 some vector would have no curvature left."""
 
 
 def directional_bounds(
@@ -166,9 +166,8 @@ def directional_bounds(
         loss = _curvature(sums[POSITIVE : POSITIVE + 2], upward) + _curvature(sums[NEGATIVE : NEGATIVE + 2], downward)
         with np.errstate(divide="ignore", invalid="ignore"):
             least = np.max(np.where(loss > 0, loss / below.pulls, 0.0), axis=1)
-        for factor in PENALTIES:
-            penalty = least * factor + 1e-3
-            best = best.or_better(_one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half))
+        penalty = least * MARGIN + 1e-3
+        best = best.or_better(_one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half))
     return best
 
 

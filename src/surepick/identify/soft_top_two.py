@@ -33,8 +33,11 @@ class Form:
 
 EARLY = Form(temperature=1.0, memory=1.0)
 LATE = Form(temperature=3.0, memory=0.3)
-LATE_FROM = 270
-"""Questions after which the late form is used, in any dimension."""
+LATE_FROM = 30
+"""Answers a dimension after which the late form is used ..."""
+
+FEW_DIMENSIONS = 12
+"""... in so many dimensions at most; in more of them it is used from the start."""
 
 
 def closeness(points: Floats, leader: int, theta: Floats, inverse: Floats, epsilon: float) -> Floats:

@@ -14,6 +14,9 @@ from surepick.identify.directional import BETS
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+HOPELESS = 6.0
+"""A bet whose estimated bound lacks more nats than this is not tried."""
+
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
@@ -31,7 +34,7 @@ def weigh(
 ) -> Weighed:
     """Bounds for these rivals; `threshold` nats pass a rival by the plug-in process, `needed` by the directional one.
 
-    `thorough` tries more ways to prove a rival passed: all bets by their worth, then each alone.
+    `thorough` tries one way more to prove a rival passed by its bets.
     """
     problem = state.problem
     plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
@@ -53,13 +56,19 @@ def weigh(
         left = np.flatnonzero(found.bounds < threshold)
         if len(left) and process is not None:
             worth = process.values(items[near[left]], problem.rows, found.points[left])
-            # All bets by their worth, or the best one alone: large tilts prove much, but cost a large λ.
-            alone = np.broadcast_to(np.eye(BETS)[:, None], (BETS, *worth.shape))
-            for mix in (softmax(worth, axis=1), *alone) if thorough else (softmax(worth, axis=1),):
-                open_ = np.flatnonzero(directional[near[left]] < needed)
+            # All bets by their worth, then single ones: large tilts prove much, but cost a large λ.
+            mixes, hopes = [softmax(worth, axis=1)], [np.full(len(left), np.inf)]
+            if thorough:
+                room = np.maximum(threshold - found.bounds[left], 0.0)
+                promise = worth - process.mean_tilts(items[near[left]]) * room[:, None]
+                order = np.argsort(-promise, axis=1)
+                mixes += [np.eye(BETS)[order[:, place]] for place in range(BETS)]
+                hopes += [np.take_along_axis(promise, order[:, place : place + 1], 1)[:, 0] for place in range(BETS)]
+            for mix, hope in zip(mixes, hopes, strict=True):
+                open_ = np.flatnonzero((directional[near[left]] < needed) & (hope > needed - HOPELESS))
                 which = left[open_]
                 if not len(which):
-                    break
+                    continue
                 linear, sums = process.mixed(items[near[which]], mix[open_], evidence.where)
                 tilted = directional_bounds(
                     evidence, found.rows_of(which), linear, sums, away[near[which]], epsilon, threshold
