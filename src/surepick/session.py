@@ -266,6 +266,14 @@ class Session:
             self._do({"event": "look", "stages": self._complete_stages()})
         return self._verdict or result
 
+    def progress(self) -> tuple[Any, list[tuple[Plan, Integers, Integers]]]:
+        """The policy's state with all answers filed, and the stages with pulls and wins so far; nothing is logged.
+
+        It is what a simulation goes on from, to say how long the rest will take.
+        """
+        self._settle()
+        return self._state, [(stage.plan, stage.pulls.copy(), stage.wins.copy()) for stage in self._stages]
+
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""
         self._settle()
@@ -423,10 +431,10 @@ def find_best(
     return session.verdict()
 
 
-def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0) -> Verdict:
-    """Whole stages at once: the cost depends on the stages, not on the number of questions."""
+def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0, state: Any | None = None) -> Verdict:
+    """Whole stages at once, from the start or from a state: the cost depends on the stages, not on the questions."""
     rng = np.random.default_rng([seed, 1])
-    state = policy.start(problem)
+    state = policy.start(problem) if state is None else state
     while True:
         state, outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
