@@ -151,6 +151,7 @@ def catalogue(tmp_path):
 
 def test_limits_table_and_json_agree(catalogue):
     words = ["limits", str(catalogue / "items.csv"), "--theta", str(catalogue / "theta.csv")]
+    words += ["--policies", "uniform", "--runs", "2", "--price", "0.5"]
     fields = json.loads(surepick(*words, "--json"))
     assert fields["best"] == "a"
     assert fields["guarantee"] == "proved"
@@ -158,6 +159,10 @@ def test_limits_table_and_json_agree(catalogue):
     assert fields["lower_bound"] <= fields["lower_bound_at_most"]
     assert fields["measurements"] == 6
     assert {each["name"] for each in fields["formulas"]} == {"rage-glm", "rage-glm-2", "gl-gape", "g-optimal"}
+    (simulated,) = fields["forecasts"]
+    assert simulated["policy"] == "uniform"
+    assert simulated["ratio"] > 1
+    assert simulated["cost"] == pytest.approx(simulated["questions"] / 2)
     assert all((each["ratio"] is None) == each["order_only"] for each in fields["formulas"])
     shown = surepick(*words, "--plot", str(catalogue / "limits.png"))
     assert f"at least {fields['lower_bound']:,.1f}" in " ".join(shown.split())
@@ -165,7 +170,15 @@ def test_limits_table_and_json_agree(catalogue):
 
 
 def test_limits_from_answers_are_called_heuristic(catalogue):
-    words = ["limits", str(catalogue / "items.csv"), "--answers", str(catalogue / "votes.csv"), "--json"]
+    words = [
+        "limits",
+        str(catalogue / "items.csv"),
+        "--answers",
+        str(catalogue / "votes.csv"),
+        "--json",
+        "--policies",
+        "",
+    ]
     fields = json.loads(surepick(*words))
     assert fields["guarantee"] == "heuristic"
     assert fields["assumed"] == "estimate"

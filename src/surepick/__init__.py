@@ -4,7 +4,7 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import design, identify
+from surepick import design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
 from surepick.confidence import (
     Evidence,
@@ -104,6 +104,7 @@ __all__ = [
     "interval_li",
     "interval_printed",
     "interval_wald",
+    "limits",
     "max_optimal",
     "pairs_optimal",
     "plug_in_evidence",

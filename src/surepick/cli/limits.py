@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from surepick.forecast import Forecast
     from surepick.limits import Formula, Instance, LowerBound
     from surepick.tables import Table
 
@@ -33,18 +34,22 @@ def limits(
     delta: Annotated[float, typer.Option(help="Error probability of the methods.")] = 0.05,
     ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",
     gap: Annotated[float, typer.Option(help="How far both certificates may be apart, relatively.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Of the pairs drawn where there are too many.")] = 0,
+    policies: Annotated[
+        str, typer.Option(help="Policies to forecast by simulation, comma-separated; empty for none.")
+    ] = "rage-glm,uniform",
+    runs: Annotated[int, typer.Option(help="Simulated searches of each policy.")] = 10,
+    price: Annotated[float | None, typer.Option(help="Of one question, for the expected cost.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulated answers, and of pairs where there are too many.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the numbers into this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The least expected number of questions, certified, beside printed formulas. Exit code 1 if not certified."""
+    """The least number of questions, certified, beside forecasts and printed formulas. Exit code 1 if not certified."""
     from dataclasses import replace
 
     from surepick.cli.design import read_items
     from surepick.cli.output import print_json
     from surepick.guarantee import Guarantee
     from surepick.limits import Instance, lower_bound, rho_opt, rho_star
-    from surepick.limits.transport import nats
     from surepick.tables import read_table
 
     table = read_table(items)
@@ -56,14 +61,16 @@ def limits(
         bound = replace(bound, guarantee=Guarantee.HEURISTIC)
     quadratic, star = rho_opt(instance), rho_star(instance, gap=FORMULA_GAP)
     formulas = _formulas(instance, delta)
+    forecasts = _forecasts(instance, names, policies, delta, runs, price, seed)
     if plot is not None:
         import numpy as np
 
         from surepick.figures import draw_questions
 
         shown = [each for each in formulas if not each.order_only]
-        counts = np.array([2 * quadratic.value * nats(delta), *(each.questions for each in shown)])
-        draw_questions(["quadratic form", *(each.name for each in shown)], counts, plot, bound=bound.questions)
+        counts = [each.expected for each in forecasts] + [each.questions for each in shown]
+        labels = [f"{each.policy}, simulated" for each in forecasts] + [f"{each.name}, formula" for each in shown]
+        draw_questions(labels, np.array(counts), plot, bound=bound.questions)
     if json:
         print_json(
             {
@@ -84,6 +91,19 @@ def limits(
                 "kappa": instance.kappa,
                 "rho_opt": quadratic.value,
                 "rho_star": star.total,
+                "forecasts": [
+                    {
+                        "policy": each.policy,
+                        "questions": each.expected,
+                        "interval": each.interval(),
+                        "ratio": each.expected / bound.questions,
+                        "runs": runs,
+                        "decided": each.decided,
+                        "cost": each.cost,
+                        "guarantee": str(each.guarantee),
+                    }
+                    for each in forecasts
+                ],
                 "formulas": [
                     {
                         "name": each.name,
@@ -98,7 +118,7 @@ def limits(
             }
         )
     else:
-        _print_table(instance, names, bound, quadratic.value, formulas)
+        _print_table(instance, names, bound, quadratic.value, forecasts, formulas)
         if plot is not None:
             print(f"Figure: {plot}")
     if bound.gap > gap:
@@ -191,12 +211,29 @@ def _formulas(instance: "Instance", delta: float) -> "list[Formula]":
     ]
 
 
+def _forecasts(
+    instance: "Instance", names: list[str], policies: str, delta: float, runs: int, price: float | None, seed: int
+) -> "list[Forecast]":
+    """Simulated searches of every policy named, told nothing but delta."""
+    from surepick.forecast import forecast
+    from surepick.identify import Problem, policy_named
+
+    problem = Problem(instance.measurements, instance.items, names=names)
+    chosen = [policy_named(word, delta=delta) for word in policies.split(",") if word]
+    return [forecast(problem, each, instance.theta, runs=runs, seed=seed, price=price) for each in chosen]
+
+
 def _ratio(formula: "Formula", bound: "LowerBound") -> float | None:
     return None if formula.order_only else formula.questions / bound.questions
 
 
 def _print_table(
-    instance: "Instance", names: list[str], bound: "LowerBound", rho: float, formulas: "list[Formula]"
+    instance: "Instance",
+    names: list[str],
+    bound: "LowerBound",
+    rho: float,
+    forecasts: "list[Forecast]",
+    formulas: "list[Formula]",
 ) -> None:
     from rich.console import Console
 
@@ -220,6 +257,17 @@ def _print_table(
             "guarantee": "heuristic",
         },
     ]
+    for forecast in forecasts:
+        low, high = forecast.interval()
+        cost = "" if forecast.cost is None else f", cost {forecast.cost:,.6g}"
+        rows.append(
+            {
+                "what": f"{forecast.policy}, simulated: 80% between {low:,.0f} and {high:,.0f}{cost}",
+                "questions": forecast.expected,
+                "ratio": forecast.expected / bound.questions,
+                "guarantee": str(forecast.guarantee),
+            }
+        )
     rows += [
         {
             "what": f"{each.name}: {each.statement}" + (" (order only)" if each.order_only else ""),

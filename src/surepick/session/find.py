@@ -71,10 +71,10 @@ def find_best(
     return session.verdict()
 
 
-def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0) -> Verdict:
-    """Whole stages at once: the cost depends on the stages, not on the number of questions."""
+def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0, state: Any | None = None) -> Verdict:
+    """Whole stages at once, from the start or from a state: the cost depends on the stages, not on the questions."""
     rng = np.random.default_rng([seed, 1])
-    state = policy.start(problem)
+    state = policy.start(problem) if state is None else state
     while True:
         state, outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):

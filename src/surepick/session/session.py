@@ -260,6 +260,14 @@ class Session:
         certificate: dict[str, Any] = make(self._state)
         return certificate
 
+    def progress(self) -> tuple[Any, list[tuple[Plan, Integers, Integers]]]:
+        """The policy's state with all answers filed, and the stages with pulls and wins so far; nothing is logged.
+
+        It is what a simulation goes on from, to say how long the rest will take.
+        """
+        self._settle()
+        return self._state, [(stage.plan, stage.pulls.copy(), stage.wins.copy()) for stage in self._stages]
+
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""
         self._settle()
