@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
 from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait
 from surepick.logistic import probability_of_yes
 from surepick.session import Question, Session, run
@@ -201,9 +202,13 @@ class PolicyContract(ABC):
         items = np.array([[1.0, 0.5], [1.0, -0.5], [-1.0, 0.0]])
         tied = World("tied", Problem.from_pairs(items, names=["a", "b", "c"]), np.array([1.0, 0.0]))
         judge = tied.judge(3) if self.plans_ahead else ExpectedJudge(tied.theta)  # no stage of one has a half answer
-        verdict = run(tied.problem, self.policy(delta=self.delta, budget=self.budget), judge)
-        assert verdict.status is Status.BUDGET_SPENT
-        assert set(verdict.surviving) >= {"a", "b"}
+        policy = self.policy(delta=self.delta, budget=self.budget)
+        verdict = run(tied.problem, policy, judge)
+        if verdict.status is Status.BUDGET_SPENT:
+            assert set(verdict.surviving) >= {"a", "b"}
+        else:  # only a rule without a proof may take chance for a difference
+            assert policy.guarantee is Guarantee.HEURISTIC
+            assert verdict.best in ("a", "b")
         close = run(
             tied.problem, self.policy(delta=self.delta, budget=self.budget, epsilon=0.5), ExpectedJudge(tied.theta)
         )
