@@ -144,10 +144,12 @@ class Anytime:
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
         doubtful = bool(np.min(known) >= math.log(1 / self.delta)) and bool(state.settled.plug_in.restarts)
         if doubtful:
-            close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
-            weighed = self._weigh(state.settled, state.leader, close, thorough=False)
+            nearest = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+            weighed = self._weigh(state.settled, state.leader, nearest, thorough=False)
             known = known.copy()
-            known[close] = np.minimum(known[close], np.maximum(np.maximum(weighed.plug_in, weighed.directional), -50.0))
+            known[nearest] = np.minimum(
+                known[nearest], np.maximum(np.maximum(weighed.plug_in, weighed.directional), -50.0)
+            )
         where, pulls = choose(
             rows,
             points,
