@@ -73,12 +73,12 @@ class TestGuarantee:
 
 
 class TestMinimisation:
-    @pytest.mark.parametrize("seed", range(12))
+    @pytest.mark.parametrize("seed", range(8))
     def test_no_theta_lies_below_a_certified_bound(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """A global search on the true objective, with the localiser as it is defined, finds nothing smaller."""
         monkeypatch.setattr(anytime, "GROWTH", 0.5)
         proved = 0
-        for stages in (9, 13, 17):
+        for stages in (9, 15):
             bounded, violations = excess_of_bounds(seed, stages)
             assert violations == []
             proved += bounded
@@ -106,8 +106,8 @@ def excess_of_bounds(seed: int, stages: int, *, raised: float = 0.0) -> tuple[in
 
         def search(objective: str, y: np.ndarray = y, item: int = item) -> float:
             centre, scale, best = state.theta, 4.0, math.inf
-            for _ in range(12):
-                theta = centre + scale * rng.standard_t(3, size=(1500, len(y)))
+            for _ in range(9):
+                theta = centre + scale * rng.standard_t(3, size=(600, len(y)))
                 ahead = np.maximum(theta @ y, 0.0)
                 theta -= np.outer(ahead / float(y @ y), y)  # onto the half-space, many onto its boundary
                 log_evidence = state.evidence.log_evidence(theta)
@@ -120,7 +120,7 @@ def excess_of_bounds(seed: int, stages: int, *, raised: float = 0.0) -> tuple[in
                     values = np.where(log_evidence < threshold, values, math.inf)
                 if np.min(values) < best:
                     best, centre = float(np.min(values)), theta[int(np.argmin(values))]
-                scale *= 0.6
+                scale *= 0.5
             return best
 
         for rule, bound in (("plug-in", plug_in), ("directional", tilted)):

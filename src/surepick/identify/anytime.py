@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from surepick import validate
 from surepick.certificate import digest
@@ -141,7 +141,27 @@ class Anytime:
         early = state.problem.span.rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * state.problem.span.rank
         form = EARLY if early else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
-        where, pulls = choose(rows, points, state.leader, theta, state.information, state.ridge, size, known, form)
+        # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
+        doubtful = bool(np.min(known) >= math.log(1 / self.delta)) and bool(state.settled.plug_in.restarts)
+        if doubtful:
+            nearest = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+            weighed = self._weigh(state.settled, state.leader, nearest, thorough=False)
+            known = known.copy()
+            known[nearest] = np.minimum(
+                known[nearest], np.maximum(np.maximum(weighed.plug_in, weighed.directional), -50.0)
+            )
+        where, pulls = choose(
+            rows,
+            points,
+            state.leader,
+            theta,
+            state.information,
+            state.ridge,
+            size,
+            known,
+            form,
+            doubtful=doubtful,
+        )
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
         bets = []
         for process in self._betting(state, nats):
@@ -206,7 +226,7 @@ class Anytime:
         nats = settled.nats(leader, self.epsilon)
         order = np.argsort(nats, kind="stable")[:-1]
         if self.stop == "posterior":
-            return bool(np.sum(norm.sf(np.sqrt(2 * nats[order]))) <= self.delta)
+            return bool(np.sum(ndtr(-np.sqrt(2 * nats[order]))) <= self.delta)
         if nats[order[0]] < 0.8 * math.log(1 / self.delta):
             return False
         # A bound of an infimum is at most the value at any one point, and points are cheap.

@@ -60,18 +60,25 @@ def choose(
     size: int,
     nats: Floats,
     form: Form,
+    *,
+    doubtful: bool = False,
 ) -> tuple[Integers, Integers]:
-    """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals)."""
+    """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals).
+
+    `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
+    agree call questions useless that were never asked.
+    """
     close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
     weights = np.exp(-(nats[close] - nats[close[0]]) / form.temperature)
     close, weights = close[weights > 1e-4], weights[weights > 1e-4]
     weights /= weights.sum()
-    spread = variance(rows @ theta)
     inverse = np.linalg.inv(form.memory * information + ridge * np.eye(rows.shape[1]))
     away = points[leader] - points[close]
     seen = rows @ inverse
     cross = seen @ away.T
     own = np.einsum("xi,xi->x", seen, rows)
+    logits = np.abs(rows @ theta)
+    spread = variance(np.maximum(logits - np.sqrt(own), 0.0) if doubtful else logits)
     across = np.einsum("zi,ij,zj->z", away, inverse, away)
     picks = min(size, PICKS)
     repeats = np.full(picks, size // picks)
