@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick.identify.directional import NEGATIVE, POSITIVE
-from surepick.identify.many import certified_infima, inverses, minimise_many
+from surepick.identify.many import certified_infima, inverses, inverses_from_above, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, rise
 from surepick.logistic import probability_of_yes, variance
@@ -76,18 +76,20 @@ def boxes(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, 
     logits = theta @ vectors.rows.T
     spread = below.pulls * variance(logits)
     gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ vectors.rows + multipliers[:, None] * normals
-    inverse = inverses(vectors.information(spread))
+    inverse, sound = inverses_from_above(vectors.information(spread))
     squared = np.maximum(vectors.squared_norms(inverse), 0.0)
     k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
     tilt = k * np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
     reach = _reach(tilt, k**2 * room)
-    half = np.sqrt(squared) * (reach / k)[:, None]
+    half = np.where(sound[:, None], np.sqrt(squared) * (reach / k)[:, None], np.inf)
     for _ in range(4):
-        inverse = inverses(vectors.information(spread * np.where(np.isfinite(half), 2 / (2 + half), 0.0)))
+        inverse, sound = inverses_from_above(
+            vectors.information(spread * np.where(np.isfinite(half), 2 / (2 + half), 0.0))
+        )
         slope = np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
         radius = slope + np.sqrt(slope**2 + 2 * room)
         squared = np.maximum(vectors.squared_norms(inverse), 0.0)
-        half = np.minimum(half, np.sqrt(squared) * radius[:, None])
+        half = np.where(sound[:, None], np.minimum(half, np.sqrt(squared) * radius[:, None]), half)
     return np.asarray(half)
 
 
@@ -220,7 +222,7 @@ def _one_penalty(
     yes, spread = probability_of_yes(logits), variance(logits)
     gradient = (weighted * yes - ones - rise(sums, yes, 1)) @ vectors.rows
     sure = weighted - loss
-    inverse = inverses(vectors.information(np.maximum(sure, 0.0) * spread))
+    inverse, sound = inverses_from_above(vectors.information(np.maximum(sure, 0.0) * spread))
     across = np.einsum("zij,zj->zi", inverse, normals)
     multiplier = np.maximum(-np.einsum("zi,zi->z", across, gradient) / np.einsum("zi,zi->z", across, normals), 0.0)
     total = gradient + multiplier[:, None] * normals
@@ -233,7 +235,8 @@ def _one_penalty(
     )
     product = k * decrement
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(product < 0.9, (product + (1 - product) * np.log1p(-np.minimum(product, 0.9))) / k**2, np.inf)
+        below_found = (product + (1 - product) * np.log1p(-np.minimum(product, 0.9))) / k**2
+        error = np.where(sound & (product < 0.9), below_found, np.inf)
     inside = np.all(np.abs(logits - passed.points @ vectors.rows.T) <= half, axis=1)
     convex = np.all(sure >= 0, axis=1) & np.all((sure > 0) | (sums[TERMS] == 0), axis=1)
     value = linear - np.sum(rise(sums, yes, 0), axis=1) + penalty * (below.values(theta) - threshold)
@@ -270,7 +273,9 @@ def localiser(evidence: Evidence, threshold: float) -> Localiser:
     if not np.all(np.isfinite(half)):
         return nowhere
     logits = theta @ below.vectors.rows.T
-    inverse = inverses(below.vectors.information(below.pulls * variance(logits) * 2 / (2 + half)))
+    inverse, sound = inverses_from_above(below.vectors.information(below.pulls * variance(logits) * 2 / (2 + half)))
+    if not sound[0]:
+        return nowhere
     gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ below.vectors.rows
     slope = math.sqrt(max(float(gradient[0] @ inverse[0] @ gradient[0]), 0.0))
     return Localiser(theta[0], inverse[0], slope + math.sqrt(slope**2 + 2 * float(room[0])), shares[0])
