@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from surepick.identify.directional import NEGATIVE, POSITIVE
-from surepick.identify.many import certified_infima, inverses, inverses_from_above, minimise_many
+from surepick.identify.directional import ASKED, NEGATIVE, ONES, POSITIVE, growth
+from surepick.identify.many import certified_infima, inverses_from_above, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, rise
-from surepick.logistic import probability_of_yes, variance
+from surepick.logistic import probability_of_yes, softplus, variance
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,16 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
     shares = softmax(evidence.terms(theta), axis=1)
     for iterations in (4, 12):
         below = evidence.mixed(shares)
-        theta = minimise_many(evidence.vectors, below.pulls, below.wins, theta, normals=normals, iterations=iterations)
+        # To half a millionth of a nat: where the least point is at infinity, farther out rounding would drown the rest.
+        theta = minimise_many(
+            evidence.vectors,
+            below.pulls,
+            below.wins,
+            theta,
+            normals=normals,
+            tolerance=1e-3,
+            iterations=iterations,
+        )
         theta = _onto(theta, normals, epsilon)
         if iterations == 4:
             shares = (shares + softmax(evidence.terms(theta), axis=1)) / 2
@@ -66,11 +75,24 @@ def _onto(theta: Floats, normals: Floats, epsilon: float) -> Floats:
     return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])
 
 
-def boxes(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, room: Floats) -> Floats:
-    """h with |xᵀ(θ' − θ)| ≤ h for all asked x and all θ' of the half-space yᵀθ' ≤ yᵀθ with below(θ') ≤ below(θ) + room.
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Around all θ' of a half-space yᵀθ' ≤ yᵀθ where a minorant has risen by at most `room` from θ."""
 
-    With w = xᵀ(θ' − θ) the loss rises by at least gᵀu + Σ n·s·ω(|w|), ω(w) = e⁻ʷ + w − 1 ≥ w²/(2+w), and the part of g
-    along −y only helps. First all x alike, then each with the bound on its own |w| found before; infinite if k·λ ≥ 1.
+    half: Floats
+    """|xᵀ(θ' − θ)| is at most this for every asked x; infinite where that is not proved."""
+    depth: Floats
+    """yᵀ(θ − θ') is at most this."""
+    inverse: Floats
+    """‖θ' − θ‖ in the matrix this is the inverse of is at most `radius`."""
+    radius: Floats
+
+
+def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, room: Floats) -> Region:
+    """Where else than at θ the minorant may be no more than `room` higher, within the half-space.
+
+    With w = xᵀ(θ' − θ) the loss rises by at least gᵀu + Σ n·s·ω(|w|), ω(w) = e⁻ʷ + w − 1, and the part of g along
+    −y only helps. First all x alike, then each with the bound on its own |w| found before; infinite if k·λ ≥ 1.
     """
     vectors = below.vectors
     logits = theta @ vectors.rows.T
@@ -82,15 +104,29 @@ def boxes(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats, 
     tilt = k * np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
     reach = _reach(tilt, k**2 * room)
     half = np.where(sound[:, None], np.sqrt(squared) * (reach / k)[:, None], np.inf)
-    for _ in range(4):
-        inverse, sound = inverses_from_above(
-            vectors.information(spread * np.where(np.isfinite(half), 2 / (2 + half), 0.0))
+    for _ in range(5):
+        bent = np.where(
+            np.isfinite(half), below.pulls * _steepness(logits, np.where(np.isfinite(half), half, 1.0)), 0.0
         )
+        inverse, sound = inverses_from_above(vectors.information(bent))
         slope = np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
-        radius = slope + np.sqrt(slope**2 + 2 * room)
+        radius = np.where(sound, slope + np.sqrt(slope**2 + 2 * room), np.inf)
         squared = np.maximum(vectors.squared_norms(inverse), 0.0)
         half = np.where(sound[:, None], np.minimum(half, np.sqrt(squared) * radius[:, None]), half)
-    return np.asarray(half)
+    # ν·depth + depth²/(2‖y‖²) ≤ room + slope·radius
+    along = np.einsum("zi,zij,zj->z", normals, inverse, normals)
+    with np.errstate(over="ignore", invalid="ignore"):  # where the information is singular
+        back = multipliers * along
+        depth = np.where(sound, np.sqrt(back**2 + 2 * along * (room + slope * radius)) - back, np.inf)
+    return Region(np.asarray(half), np.asarray(depth), inverse, np.asarray(radius))
+
+
+def _steepness(logits: Floats, half: Floats) -> Floats:
+    """The largest a with m(v+w) − m(v) − μ(v)·w ≥ ½a·w² for |w| ≤ h: that of w = h away from zero (s falls fastest)."""
+    far = np.abs(logits)
+    wide = np.maximum(half, 1e-3)  # narrower boxes only have a larger one
+    rise_ = softplus(far + wide) - softplus(far) - probability_of_yes(far) * wide
+    return np.asarray(2 * np.maximum(rise_ - 1e-15 * (far + wide), 0.0) / wide**2)
 
 
 def _reach(tilt: Floats, target: Floats) -> Floats:
@@ -111,34 +147,29 @@ class Tilted:
     """The directional bound for each rival, and what it was found with."""
 
     bounds: Floats
-    points: Floats
-    """Where the convex function is least."""
-    penalties: Floats
-    """λ."""
     centres: Floats
-    """Where the boxes are centred."""
+    """Around which the localiser was bounded first."""
     shares: Floats
     """p of the restarts in G."""
-
-    def or_better(self, other: "Tilted") -> "Tilted":
-        """For each rival the better of two."""
-        better = other.bounds > self.bounds
-        pick = better[:, None]
-        return Tilted(
-            np.where(better, other.bounds, self.bounds),
-            np.where(pick, other.points, self.points),
-            np.where(better, other.penalties, self.penalties),
-            np.where(pick, other.centres, self.centres),
-            np.where(pick, other.shares, self.shares),
-        )
+    passes: list[list[tuple[Floats, float, float]]]
+    """For each rival the point, λ and ρ of every pass that led to its bound."""
 
 
-HEATS = (1.0, 4.0, 16.0)
+HEATS = (1.0, 6.0)
 """Shares of the restarts tried: proportional to their evidence to the power 1/heat. Older restarts cost room, but count
 more answers, so that a smaller λ makes the sum convex."""
 
-MARGIN = 1.2
-"""λ in units of the least that makes the sum convex: at 1 some vector would have no curvature left."""
+FLOOR = 0.03
+"""Shared by all restarts alike: what only older ones saw is bounded too."""
+
+MARGIN = 1.1
+"""λ in units of the least that makes the sum convex."""
+
+PASSES = 5
+"""Most times that boxes are drawn around what is not yet excluded."""
+
+HOPELESS = 6.0
+"""A bound that lacks more nats than this is not pursued."""
 
 
 def directional_bounds(
@@ -149,33 +180,30 @@ def directional_bounds(
     normals: Floats,
     epsilon: float,
     threshold: float,
+    target: float,
 ) -> Tilted:
     """Lower bounds of log Eᶻ over {θ: log E(θ) < threshold, yᵀθ ≤ −epsilon} for rivals not passed by the plug-in.
 
-    With the curvature of every term at least −P·s(v) on the boxes and λ ≥ max P/n, log Eᶻ + λ(G − threshold) is convex
-    there; Newton's method finds its least point, and with r the decrement in Σ (λn − P)·s·xxᵀ and k the largest norm
-    of an x in its inverse, the minimum lies at most [kr + (1 − kr)·log(1 − kr)]/k² below.
+    Best at deciding whether they reach the target; beyond it nothing is gained.
     """
-    best = Tilted(np.full(len(normals), -np.inf), passed.points, np.zeros(len(normals)), passed.points, passed.shares)
+    best = Tilted(np.full(len(normals), -np.inf), passed.points.copy(), passed.shares.copy(), [[] for _ in normals])
     for heat in HEATS:
-        if heat > 1.0:
-            passed = _heated(evidence, passed, normals, epsilon, heat)
-        below = passed.below
-        room = np.maximum(threshold - below.values(passed.points), 1e-6)
-        half = boxes(below, passed.points, normals, passed.multipliers, room)
-        logits = passed.points @ below.vectors.rows.T
-        upward, downward = np.tanh((half - logits) / 2), np.tanh((half + logits) / 2)
-        loss = _curvature(sums[POSITIVE : POSITIVE + 2], upward) + _curvature(sums[NEGATIVE : NEGATIVE + 2], downward)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            least = np.max(np.where(loss > 0, loss / below.pulls, 0.0), axis=1)
-        penalty = least * MARGIN + 1e-3
-        best = best.or_better(_one_penalty(passed, linear, sums, normals, epsilon, threshold, penalty, loss, half))
+        left = np.flatnonzero(best.bounds < target)
+        if not len(left):
+            break
+        start = _heated(evidence, passed.rows_of(left), normals[left], epsilon, heat)
+        found = _contract(start, linear[left], sums[:, left], normals[left], epsilon, threshold, target)
+        for place in np.flatnonzero(found.bounds > best.bounds[left]):
+            rival = left[place]
+            best.bounds[rival], best.passes[rival] = found.bounds[place], found.passes[place]
+            best.centres[rival], best.shares[rival] = found.centres[place], found.shares[place]
     return best
 
 
 def _heated(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, heat: float) -> Passed:
-    """The same with shares of the restarts that are more alike."""
-    shares = softmax(evidence.terms(passed.points) / heat, axis=1)
+    """The same with shares of the restarts that are more alike, none of them zero."""
+    terms = evidence.terms(passed.points)
+    shares = (1 - FLOOR) * softmax(terms / heat, axis=1) + FLOOR / terms.shape[1]
     below = evidence.mixed(shares)
     theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
     theta = _onto(theta, normals, epsilon)
@@ -189,60 +217,178 @@ def _curvature(sums: Floats, steepest: Floats) -> Floats:
     return np.asarray(sums[0] * steepest + second * sums[1] * steepest**2)
 
 
-def _one_penalty(
-    passed: Passed,
+def _contract(
+    passed: Passed, linear: Floats, sums: Floats, normals: Floats, epsilon: float, threshold: float, target: float
+) -> Tilted:
+    """Bound log Eᶻ on boxes around the localiser, then on boxes around where it may still be below the target, ...
+
+    A pass proves a strongly convex lower bound on the boxes; where log Eᶻ is below the target so is that, which leaves
+    an ellipsoid around its least point, and smaller boxes for the next pass.
+    """
+    below, vectors = passed.below, passed.below.vectors
+    room = np.maximum(threshold - below.values(passed.points), 1e-6)
+    around = region(below, passed.points, normals, passed.multipliers, room)
+    usable = np.all(np.isfinite(around.half), axis=1) & np.isfinite(around.depth)
+    active = np.flatnonzero(usable)
+    bounds = np.full(len(normals), -np.inf)
+    passes: list[list[tuple[Floats, float, float]]] = [[] for _ in normals]
+    proofs: list[list[tuple[Floats, float, float]]] = [[] for _ in normals]
+    centre = passed.points @ vectors.rows.T
+    low, high, depth, theta = centre - around.half, centre + around.half, around.depth.copy(), passed.points.copy()
+    for number in range(PASSES):
+        if not len(active):
+            break
+        found = _one_pass(
+            below.rows_of(active),
+            linear[active],
+            sums[:, active],
+            normals[active],
+            epsilon,
+            threshold,
+            theta[active],
+            (low[active], high[active], depth[active]),
+        )
+        proved = found.bounds if number == 0 else np.minimum(found.bounds, target)
+        for place, rival in enumerate(active):
+            passes[rival].append((found.points[place], float(found.penalties[place]), float(found.bends[place])))
+            if proved[place] > bounds[rival]:
+                bounds[rival], proofs[rival] = proved[place], passes[rival].copy()
+        # ½‖u‖² − norm·‖u‖ ≤ target − value in the matrix of the pass, and ν·t + t²/(2‖y‖²) likewise for the depth
+        left = np.maximum(target - found.values, 0.0)
+        radius = found.norms + np.sqrt(found.norms**2 + 2 * left)
+        reach = np.sqrt(np.maximum(vectors.squared_norms(found.inverses), 0.0)) * radius[:, None]
+        logits = found.points @ vectors.rows.T
+        smaller_low, smaller_high = np.maximum(low[active], logits - reach), np.minimum(high[active], logits + reach)
+        along = np.einsum("zi,zij,zj->z", normals[active], found.inverses, normals[active])
+        back = found.multipliers * along
+        shallower = np.sqrt(back**2 + 2 * along * (left + found.norms * radius)) - back
+        shrunk = np.sum(smaller_high - smaller_low, axis=1) < 0.97 * np.sum(high[active] - low[active], axis=1)
+        low[active], high[active], theta[active] = smaller_low, smaller_high, found.points
+        depth[active] = np.minimum(depth[active], shallower)
+        active = active[(bounds[active] < target) & shrunk & (found.bounds > target - HOPELESS)]
+    return Tilted(bounds, passed.points, passed.shares, proofs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """A lower bound value − norm·‖u‖ + ½‖u‖² of log Eᶻ on the boxes, u from the point in the matrix of `inverses`."""
+
+    bounds: Floats
+    values: Floats
+    norms: Floats
+    points: Floats
+    inverses: Floats
+    multipliers: Floats
+    penalties: Floats
+    bends: Floats
+
+
+def _one_pass(
+    below: Minorant,
     linear: Floats,
     sums: Floats,
     normals: Floats,
     epsilon: float,
     threshold: float,
-    penalty: Floats,
-    loss: Floats,
-    half: Floats,
-) -> Tilted:
-    below, vectors = passed.below, passed.below.vectors
-    weighted, ones = penalty[:, None] * below.pulls, penalty[:, None] * below.wins
-    usable = np.isfinite(penalty)
-    weighted, ones = np.where(usable[:, None], weighted, 1.0), np.where(usable[:, None], ones, 0.5)
-    theta = passed.points
-    for _ in range(8):
-        yes = probability_of_yes(theta @ vectors.rows.T)
-        gradient = (weighted * yes - ones - rise(sums, yes, 1)) @ vectors.rows
-        hessian = vectors.information(np.maximum(weighted * yes * (1 - yes) - rise(sums, yes, 2), 0.0))
-        inverse = inverses(hessian)
-        across = np.einsum("zij,zj->zi", inverse, normals)
-        step = -np.einsum("zij,zj->zi", inverse, gradient)
-        slip = np.einsum("zi,zi->z", normals, step) / np.einsum("zi,zi->z", normals, across)
-        step -= slip[:, None] * across
-        length = np.max(np.abs(step @ vectors.rows.T), axis=1)
-        theta = _onto(theta + step * np.where(length > 1, 1 / np.maximum(length, 1), 1.0)[:, None], normals, epsilon)
-        if np.max(length) < 1e-9:
+    theta: Floats,
+    boxes: tuple[Floats, Floats, Floats],
+) -> _Pass:
+    """Weak duality with about the least λ that makes a convex function.
+
+    With t = yᵀθ + epsilon in [−depth, 0], t(t + depth) ≤ 0, so L = log Eᶻ + λ(G − threshold) + ρt(t + depth) + νt is a
+    lower bound of log Eᶻ for all λ, ρ, ν ≥ 0. On the boxes its Hessian is at least Σ α·σ·xxᵀ + 2ρyyᵀ, α = λn − P with P
+    from `_curvature`, σ the least s on the box where α ≥ 0 and the largest where not.
+    """
+    vectors = below.vectors
+    low, high, depth = boxes
+    loss = _curvature(sums[POSITIVE : POSITIVE + 2], -np.tanh(low / 2))
+    loss += _curvature(sums[NEGATIVE : NEGATIVE + 2], np.tanh(high / 2)) - sums[ASKED]
+    least = variance(np.maximum(np.abs(low), np.abs(high)))
+    most = variance(np.maximum(np.maximum(low, -high), 0.0))
+    yes = probability_of_yes(theta @ vectors.rows.T)
+    inverse, sound = inverses_from_above(vectors.information(below.pulls * yes * (1 - yes)))
+    across = np.einsum("zij,zj->zi", inverse, normals)
+    slope = np.einsum("zi,zi->z", across, -_slopes(sums, yes) @ vectors.rows) / np.einsum("zi,zi->z", across, normals)
+    bends = 0.9 * np.maximum(slope, 0.0) / np.maximum(depth, 1e-300)
+    outer = bends[:, None, None] * normals[:, :, None] * normals[:, None, :]
+    penalties = np.zeros(len(normals))
+    for _ in range(4):  # Newton's method for the least λ, from below
+        sigma = np.where(penalties[:, None] * below.pulls > loss, least, most)
+        root = _root(vectors.information(below.pulls * sigma))
+        bent = np.swapaxes(root, 1, 2) @ (vectors.information(loss * sigma) - 2 * outer) @ root
+        penalties = np.maximum(np.linalg.eigvalsh(bent)[:, -1], penalties)
+    penalties = MARGIN * penalties + 1e-3
+    for _ in range(4):  # a least point outside the localiser wants a larger λ
+        theta = _descend(below, sums, normals, epsilon, theta, penalties, outer, sound)
+        outside = (below.values(theta) > threshold) & sound
+        if not np.any(outside):
             break
+        penalties = np.where(outside, 1.7 * penalties, penalties)
+    sure = penalties[:, None] * below.pulls - loss
+    hessian = vectors.information(sure * np.where(sure > 0, least, most)) + 2 * outer
+    sound &= np.linalg.eigvalsh(hessian)[:, 0] > 0
+    inverses_, firm = inverses_from_above(_or_identity(hessian, sound))
+    sound &= firm
+    weighted, ones = penalties[:, None] * below.pulls, penalties[:, None] * below.wins
     logits = theta @ vectors.rows.T
     yes, spread = probability_of_yes(logits), variance(logits)
-    gradient = (weighted * yes - ones - rise(sums, yes, 1)) @ vectors.rows
-    sure = weighted - loss
-    inverse, sound = inverses_from_above(vectors.information(np.maximum(sure, 0.0) * spread))
-    across = np.einsum("zij,zj->zi", inverse, normals)
-    multiplier = np.maximum(-np.einsum("zi,zi->z", across, gradient) / np.einsum("zi,zi->z", across, normals), 0.0)
-    total = gradient + multiplier[:, None] * normals
-    squared = np.maximum(vectors.squared_norms(inverse), 0.0)
-    k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cut = np.where(sums[TERMS] > 0, (SLOPE_REMAINDER * sums[TERMS]) ** 2 * spread / sure, 0.0)
-    decrement = np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", total, inverse, total), 0.0)) + np.sqrt(
-        np.sum(np.maximum(cut, 0.0), axis=1)
-    )
-    product = k * decrement
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below_found = (product + (1 - product) * np.log1p(-np.minimum(product, 0.9))) / k**2
-        error = np.where(sound & (product < 0.9), below_found, np.inf)
-    inside = np.all(np.abs(logits - passed.points @ vectors.rows.T) <= half, axis=1)
-    convex = np.all(sure >= 0, axis=1) & np.all((sure > 0) | (sums[TERMS] == 0), axis=1)
-    value = linear - np.sum(rise(sums, yes, 0), axis=1) + penalty * (below.values(theta) - threshold)
+    gradient = (weighted * yes - ones + _slopes(sums, yes)) @ vectors.rows
+    across = np.einsum("zij,zj->zi", inverses_, normals)
+    towards = np.einsum("zi,zi->z", across, normals)
+    pushed = bends * depth
+    multipliers = np.maximum(-np.einsum("zi,zi->z", across, gradient) / towards - pushed, 0.0)
+    total = gradient + (multipliers + pushed)[:, None] * normals
+    cut = SLOPE_REMAINDER * np.sum(sums[TERMS] * spread * np.sqrt(vectors.squared_norms(inverses_)), axis=1)
+    norms = np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", total, inverses_, total), 0.0)) + cut
+    inside = np.all((low <= logits) & (logits <= high), axis=1)
     remainder = VALUE_REMAINDER * np.sum(sums[TERMS], axis=1)
-    bounds = np.where(inside & convex & usable & np.isfinite(error), value - error - remainder, -np.inf)
-    return Tilted(bounds, theta, penalty, passed.points, passed.shares)
+    values = linear + np.sum(growth(sums, logits), axis=1) + penalties * (below.values(theta) - threshold) - remainder
+    values = np.where(inside & sound & np.isfinite(norms), values, -np.inf)
+    norms = np.where(np.isfinite(norms), norms, 0.0)
+    return _Pass(values - norms**2 / 2, values, norms, theta, inverses_, multipliers, penalties, bends)
+
+
+def _slopes(sums: Floats, yes: Floats) -> Floats:
+    """The derivative of `growth` by v."""
+    return np.asarray(sums[ASKED] * yes - sums[ONES] - rise(sums, yes, 1))
+
+
+def _descend(
+    below: Minorant,
+    sums: Floats,
+    normals: Floats,
+    epsilon: float,
+    theta: Floats,
+    penalties: Floats,
+    outer: Floats,
+    sound: NDArray[np.bool_],
+) -> Floats:
+    """About the least points of log Eᶻ + λG on the hyperplanes, by Newton's method."""
+    vectors = below.vectors
+    weighted, ones = penalties[:, None] * below.pulls, penalties[:, None] * below.wins
+    for _ in range(8):
+        yes = probability_of_yes(theta @ vectors.rows.T)
+        gradient = (weighted * yes - ones + _slopes(sums, yes)) @ vectors.rows
+        hessian = vectors.information((weighted + sums[ASKED]) * yes * (1 - yes) - rise(sums, yes, 2)) + 2 * outer
+        solved = np.linalg.solve(_or_identity(hessian, sound), np.stack([gradient, normals], axis=2))
+        away = solved[:, :, 1]
+        slip = np.einsum("zi,zi->z", normals, solved[:, :, 0]) / np.einsum("zi,zi->z", normals, away)
+        move = slip[:, None] * away - solved[:, :, 0]
+        length = np.max(np.abs(move @ vectors.rows.T), axis=1)
+        theta = _onto(theta + move * np.where(length > 1, 1 / np.maximum(length, 1), 1.0)[:, None], normals, epsilon)
+        if np.max(length) < 1e-6:
+            break
+    return theta
+
+
+def _root(matrices: Floats) -> Floats:
+    """R with RᵀAR about the identity, for steps."""
+    values, turned = np.linalg.eigh(matrices)
+    return np.asarray(turned / np.sqrt(np.maximum(values, 1e-12 * values[:, -1:] + 1e-290))[:, None, :])
+
+
+def _or_identity(matrices: Floats, sound: NDArray[np.bool_]) -> Floats:
+    return np.where(sound[:, None, None], matrices, np.eye(matrices.shape[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,13 +415,7 @@ def localiser(evidence: Evidence, threshold: float) -> Localiser:
     room = threshold - below.values(theta)
     if room[0] <= 0:
         return nowhere
-    half = boxes(below, theta, np.zeros_like(theta), np.zeros(1), room)
-    if not np.all(np.isfinite(half)):
+    around = region(below, theta, np.zeros_like(theta), np.zeros(1), room)
+    if not math.isfinite(around.radius[0]):
         return nowhere
-    logits = theta @ below.vectors.rows.T
-    inverse, sound = inverses_from_above(below.vectors.information(below.pulls * variance(logits) * 2 / (2 + half)))
-    if not sound[0]:
-        return nowhere
-    gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ below.vectors.rows
-    slope = math.sqrt(max(float(gradient[0] @ inverse[0] @ gradient[0]), 0.0))
-    return Localiser(theta[0], inverse[0], slope + math.sqrt(slope**2 + 2 * float(room[0])), shares[0])
+    return Localiser(theta[0], around.inverse[0], float(around.radius[0]), shares[0])

@@ -61,15 +61,18 @@ def choose(
     nats: Floats,
     form: Form,
     *,
+    enough: float,
     doubtful: bool = False,
 ) -> tuple[Integers, Integers]:
     """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals).
 
+    Rivals with `enough` nats against them count no more while there are others: many of them would outweigh the last.
     `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
     agree call questions useless that were never asked.
     """
     close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
     weights = np.exp(-(nats[close] - nats[close[0]]) / form.temperature)
+    weights = np.where(nats[close] > max(enough, nats[close[0]]), 0.0, weights)
     close, weights = close[weights > 1e-4], weights[weights > 1e-4]
     weights /= weights.sum()
     inverse = np.linalg.inv(form.memory * information + ridge * np.eye(rows.shape[1]))
