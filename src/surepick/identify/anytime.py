@@ -25,7 +25,7 @@ from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Pr
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose, cover
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -149,19 +149,25 @@ class Anytime:
         doubtful = len(lacking.items) > 0
         proved = np.maximum(np.maximum(lacking.plug_in, lacking.directional), -50.0)
         known[lacking.items] = np.minimum(known[lacking.items], proved)
-        where, pulls = choose(
+        covering = size // 2 if np.any(np.isneginf(lacking.directional)) else 0
+        counts = choose(
             rows,
             points,
             state.leader,
             theta,
             state.information,
             state.ridge,
-            size,
+            size - covering,
             known,
             form,
             enough=self._needed(state.process_of(state.leader)) + SPARE,
             doubtful=doubtful,
         )
+        if covering:
+            # No bound at all: the latest restart has hardly an answer about some direction.
+            counts += cover(rows, theta, state.recent_information, state.ridge, covering)
+        where = np.flatnonzero(counts)
+        pulls = counts[where]
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
         bets = []
         for process in self._betting(state, nats):

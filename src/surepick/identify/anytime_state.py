@@ -123,6 +123,13 @@ class State:
         return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
 
     @cached_property
+    def recent_information(self) -> Floats:
+        """The same of the questions planned after the last restart but one."""
+        rows, restarts = self.problem.rows, self.settled.plug_in.restarts
+        recent = self.planned - restarts[max(len(restarts) - 2, 0)].pulls
+        return np.asarray((rows.T * (recent * variance(rows @ self.theta))) @ rows)
+
+    @cached_property
     def leader(self) -> int:
         """The best item under the estimate."""
         return int(np.argmax(self.problem.points @ self.theta))

@@ -155,9 +155,9 @@ class Tilted:
     """For each rival the point, λ and ρ of every pass that led to its bound."""
 
 
-HEATS = (1.0, 6.0)
-"""Shares of the restarts tried: proportional to their evidence to the power 1/heat. Older restarts cost room, but count
-more answers, so that a smaller λ makes the sum convex."""
+AGES = (0, 3, 5)
+"""Shares of the restarts tried: proportional to their evidence, then nearly all on the last but so many. Older restarts
+leave more room, but count answers to vectors that were not asked since."""
 
 FLOOR = 0.03
 """Shared by all restarts alike: what only older ones saw is bounded too."""
@@ -187,11 +187,11 @@ def directional_bounds(
     Best at deciding whether they reach the target; beyond it nothing is gained.
     """
     best = Tilted(np.full(len(normals), -np.inf), passed.points.copy(), passed.shares.copy(), [[] for _ in normals])
-    for heat in HEATS:
+    for age in AGES:
         left = np.flatnonzero(best.bounds < target)
         if not len(left):
             break
-        start = _heated(evidence, passed.rows_of(left), normals[left], epsilon, heat)
+        start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, age)
         found = _contract(start, linear[left], sums[:, left], normals[left], epsilon, threshold, target)
         for place in np.flatnonzero(found.bounds > best.bounds[left]):
             rival = left[place]
@@ -200,10 +200,12 @@ def directional_bounds(
     return best
 
 
-def _heated(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, heat: float) -> Passed:
-    """The same with shares of the restarts that are more alike, none of them zero."""
+def _aged(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, age: int) -> Passed:
+    """The same with other shares of the restarts, none of them zero."""
     terms = evidence.terms(passed.points)
-    shares = (1 - FLOOR) * softmax(terms / heat, axis=1) + FLOOR / terms.shape[1]
+    count = terms.shape[1]
+    shares = softmax(terms, axis=1) if age == 0 else np.tile(np.eye(count)[max(count - 1 - age, 0)], (len(terms), 1))
+    shares = (1 - FLOOR) * shares + FLOOR / count
     below = evidence.mixed(shares)
     theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
     theta = _onto(theta, normals, epsilon)
@@ -254,7 +256,8 @@ def _contract(
             if proved[place] > bounds[rival]:
                 bounds[rival], proofs[rival] = proved[place], passes[rival].copy()
         # ½‖u‖² − norm·‖u‖ ≤ target − value in the matrix of the pass, and ν·t + t²/(2‖y‖²) likewise for the depth
-        left = np.maximum(target - found.values, 0.0)
+        fine = np.isfinite(found.bounds)
+        left = np.where(fine, np.maximum(target - found.values, 0.0), 0.0)
         radius = found.norms + np.sqrt(found.norms**2 + 2 * left)
         reach = np.sqrt(np.maximum(vectors.squared_norms(found.inverses), 0.0)) * radius[:, None]
         logits = found.points @ vectors.rows.T
@@ -265,7 +268,7 @@ def _contract(
         shrunk = np.sum(smaller_high - smaller_low, axis=1) < 0.97 * np.sum(high[active] - low[active], axis=1)
         low[active], high[active], theta[active] = smaller_low, smaller_high, found.points
         depth[active] = np.minimum(depth[active], shallower)
-        active = active[(bounds[active] < target) & shrunk & (found.bounds > target - HOPELESS)]
+        active = active[(bounds[active] < target) & shrunk & fine & (found.bounds > target - HOPELESS)]
     return Tilted(bounds, passed.points, passed.shares, proofs)
 
 
@@ -326,7 +329,8 @@ def _one_pass(
         penalties = np.where(outside, 1.7 * penalties, penalties)
     sure = penalties[:, None] * below.pulls - loss
     hessian = vectors.information(sure * np.where(sure > 0, least, most)) + 2 * outer
-    sound &= np.linalg.eigvalsh(hessian)[:, 0] > 0
+    scale = np.sqrt(np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-290))
+    sound &= np.linalg.eigvalsh(hessian / scale[:, :, None] / scale[:, None, :])[:, 0] > 2e-8
     inverses_, firm = inverses_from_above(_or_identity(hessian, sound))
     sound &= firm
     weighted, ones = penalties[:, None] * below.pulls, penalties[:, None] * below.wins

@@ -63,8 +63,8 @@ def choose(
     *,
     enough: float,
     doubtful: bool = False,
-) -> tuple[Integers, Integers]:
-    """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals).
+) -> Integers:
+    """How often to ask each measurement, `size` questions in all; O(picks · vectors · rivals).
 
     Rivals with `enough` nats against them count no more while there are others: many of them would outweigh the last.
     `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
@@ -99,5 +99,21 @@ def choose(
         cross -= shrink * np.outer(column, cross_row)
         own -= shrink * column**2
         across -= shrink * cross_row**2
-    where = np.flatnonzero(counts)
-    return where, counts[where]
+    return counts
+
+
+def cover(rows: Floats, theta: Floats, information: Floats, ridge: float, size: int) -> Integers:
+    """How often to ask each vector so that none is left without answers: always the one known worst, `size` in all."""
+    spread = variance(rows @ theta)
+    seen = rows @ np.linalg.inv(information + ridge * np.eye(rows.shape[1]))
+    own = np.einsum("xi,xi->x", seen, rows)
+    counts = np.zeros(len(rows), dtype=np.int64)
+    for part in np.array_split(np.arange(size), min(size, 2 * PICKS)):
+        chosen = int(np.argmax(own))
+        strength = len(part) * spread[chosen]
+        shrink = strength / (1.0 + strength * own[chosen])
+        column = seen @ rows[chosen]
+        seen -= shrink * np.outer(column, seen[chosen])
+        own -= shrink * column**2
+        counts[chosen] += len(part)
+    return counts
