@@ -261,9 +261,13 @@ class _Checker:
             narrow, wide = np.maximum(np.maximum(low, -high), 0.0), np.maximum(np.abs(low), np.abs(high))
             sigma = np.where(sure > 0, _mu(wide) * _mu(-wide), _mu(narrow) * _mu(-narrow))
             hessian = (x.T * (sure * sigma)) @ x + 2 * bend * np.outer(y, y)
+            if np.all(sure >= 0) and number == 0:
+                gradient = x.T @ (penalty * (n * _mu(v) - k) + bets.slopes(v))
+                value = bets.value(v) + penalty * (constant + _loss(x, n, k, theta) - self.threshold)
+                proved = max(proved, value - _fall(x, sure * _mu(v) * _mu(-v), gradient, y))
             scale = np.sqrt(np.diag(hessian))
             if not np.all(scale > 0) or np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] < 1e-8:
-                return -math.inf
+                return proved
             inverse = np.linalg.inv(hessian)
             gradient = x.T @ (penalty * (n * _mu(v) - k) + bets.slopes(v)) + bend * depth * y
             multiplier = max(-float(y @ inverse @ gradient) / float(y @ inverse @ y), 0.0)
@@ -387,6 +391,18 @@ def _boxes(
         half = np.minimum(half, np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x)) * radius)
     depth = _root(multiplier, float(y @ inverse @ y), room + slope * radius)
     return np.asarray(half), depth, radius, np.asarray(inverse, dtype=np.float64)
+
+
+def _fall(x: Floats, weights: Floats, gradient: Floats, y: Floats) -> float:
+    """How far a function falls at most on the half-space, whose curvature along x is at least weight·e^{−|move|}."""
+    inverse = np.linalg.inv((x.T * weights) @ x)
+    multiplier = max(-float(y @ inverse @ gradient) / float(y @ inverse @ y), 0.0)
+    total = gradient + multiplier * y
+    largest = math.sqrt(float(np.max(np.einsum("xi,ij,xj->x", x, inverse, x))))
+    product = largest * math.sqrt(max(float(total @ inverse @ total), 0.0))
+    if not product < 1:
+        return math.inf
+    return (product + (1 - product) * math.log1p(-product)) / largest**2
 
 
 def _root(multiplier: float, along: float, room: float) -> float:

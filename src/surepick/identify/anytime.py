@@ -249,9 +249,9 @@ class Anytime:
         # A bound of an infimum is at most the value at any one point, and points are cheap.
         known = state.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)
         order = np.argsort(known, kind="stable")[:-1]
-        if known[order[0]] < math.log(1 / self.delta):
+        if known[order[0]] < min(self._threshold, self._needed(state.process_of(leader))):
             return nothing
-        for part in (order[:3], order[3:15], order[15:]):
+        for part in (order[:1], order[1:12], order[12:]):
             weighed = self._weigh(state, leader, part, thorough=True)
             passes = self._passes(state, leader, weighed)
             if not np.all(passes):

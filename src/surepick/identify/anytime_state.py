@@ -146,8 +146,9 @@ class State:
     def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
         """About how much evidence there is against each item already, in nats: what a certificate may come to.
 
-        Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
-        `penalised` less about what the proof of a directional bound costs: λ times the room in the localiser.
+        Both processes at the point where the quadratic approximation has the rival catch up with the leader: no proof
+        can come to more. With `penalised` less about what the proof of a directional bound costs, λ times the room in
+        the localiser, and no more than the quadratic approximation.
         """
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
@@ -165,7 +166,7 @@ class State:
                 bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
             found = np.maximum(found, log_sum(bets) - math.log(BETS))
         result = nats.copy()
-        result[close] = np.minimum(found, nats[close])
+        result[close] = np.minimum(found, nats[close]) if penalised else found
         return result
 
 

@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 RIDGES = np.array([10.0, 1.0, 0.1, 0.01])
 """Experts: ridge fits with these weights, after scaling the longest vector of the problem to length one."""
 
-FIRST_RESTART = 4
+FIRST_RESTART = 2
 """Restart j ≥ 1 begins with the first stage planned after FIRST_RESTART·2^j·d answers; restart 0 with the first."""
 
 

@@ -22,6 +22,10 @@ RIVALS = 96
 """Closest rivals considered."""
 
 
+CANDIDATES = 256
+"""Vectors among which the choices of a stage are made."""
+
+
 @dataclass(frozen=True)
 class Form:
     """How to weigh rivals and old information."""
@@ -83,6 +87,10 @@ def choose(
     logits = np.abs(rows @ theta)
     spread = variance(np.maximum(logits - np.sqrt(own), 0.0) if doubtful else logits)
     across = np.einsum("zi,ij,zj->z", away, inverse, away)
+    # What is worth little at first is hardly ever worth most later in the stage.
+    gain = spread / (1.0 + spread * own) * ((cross**2) @ (weights / across))
+    few = np.sort(np.argsort(-gain, kind="stable")[:CANDIDATES])
+    asked, seen, cross, own, spread = rows[few], seen[few], cross[few], own[few], spread[few]
     picks = min(size, PICKS)
     repeats = np.full(picks, size // picks)
     repeats[: size % picks] += 1
@@ -90,10 +98,10 @@ def choose(
     for times in repeats:
         gain = spread / (1.0 + spread * own) * ((cross**2) @ (weights / across))
         chosen = int(np.argmax(gain))
-        counts[chosen] += times
+        counts[few[chosen]] += times
         strength = times * spread[chosen]
         shrink = strength / (1.0 + strength * own[chosen])
-        column = seen @ rows[chosen]
+        column = seen @ asked[chosen]
         cross_row = cross[chosen].copy()
         seen -= shrink * np.outer(column, seen[chosen])
         cross -= shrink * np.outer(column, cross_row)

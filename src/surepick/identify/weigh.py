@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick.identify.anytime_state import State
-from surepick.identify.certify import HOPELESS, directional_bounds, localiser, plug_in_bounds
+from surepick.identify.certify import localiser, plug_in_bounds
+from surepick.identify.contract import HOPELESS, directional_bounds
 from surepick.identify.directional import BETS
 
 Floats = NDArray[np.float64]
