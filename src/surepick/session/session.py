@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.session.table import answers_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -259,6 +261,10 @@ class Session:
         self._settle()
         certificate: dict[str, Any] = make(self._state)
         return certificate
+
+    def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
+        """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
+        return check_all(answers_of(self.problem, self.log), level=level)
 
     def progress(self) -> tuple[Any, list[tuple[Plan, Integers, Integers]]]:
         """The policy's state with all answers filed, and the stages with pulls and wins so far; nothing is logged.
