@@ -27,6 +27,9 @@ Floats = NDArray[np.float64]
 LEVEL = 0.05
 """Of each check."""
 
+LONG = 240
+"""Answers in a world with a violation."""
+
 LOOKS = (1 / 3, 2 / 3, 1.0)
 BLOCK = 20
 FALSE_ALARM = 1e-3
@@ -51,7 +54,7 @@ class Scene:
     problem: Problem
     taste: Taste
     judges: int = 4
-    answers: int = 240
+    answers: int = 150
     ties: float = 0.1
     policy: Policy[Any] = PATIENT
 
@@ -89,7 +92,7 @@ def honest_scores(rng: np.random.Generator) -> Scene:
 
 def misfit(rng: np.random.Generator) -> Scene:
     """Items have scores that their features do not tell."""
-    scene = replace(features_only(rng, items=8), policy=EVEN)
+    scene = replace(features_only(rng, items=8), policy=EVEN, answers=LONG)
     scores = dict(zip(scene.problem.names, 2 * rng.normal(size=8), strict=True))
     return replace(
         scene,
@@ -114,7 +117,7 @@ def one_sided_judge(rng: np.random.Generator) -> Scene:
 
 def many_ties(rng: np.random.Generator) -> Scene:
     """Half of all questions end in a tie."""
-    return replace(features_only(rng), ties=0.5, policy=EVEN)
+    return replace(features_only(rng), ties=0.5, policy=EVEN, answers=LONG)
 
 
 def cycle(rng: np.random.Generator) -> Scene:
@@ -128,7 +131,7 @@ def cycle(rng: np.random.Generator) -> Scene:
             return 0.1 if first == "nothing" else 0.9
         return 0.85 if (first, second) in beats else 0.15
 
-    return Scene(problem, taste, policy=EVEN)
+    return Scene(problem, taste, policy=EVEN, answers=LONG)
 
 
 def change_of_mind(rng: np.random.Generator) -> Scene:
@@ -144,7 +147,7 @@ def _shifted(scene: Scene, change: Callable[[float, int, int], float]) -> Scene:
         yes = min(max(before(question, judge, number), 1e-12), 1 - 1e-12)
         return logistic(change(math.log(yes / (1 - yes)), judge, number))
 
-    return replace(scene, taste=taste, policy=EVEN)
+    return replace(scene, taste=taste, policy=EVEN, answers=LONG)
 
 
 HONEST: dict[str, Callable[[np.random.Generator], Scene]] = {
@@ -170,7 +173,7 @@ def played(scene: Scene, rng: np.random.Generator) -> Answers:
     """The answers of one run: who is asked, what is said, and what is a tie are drawn."""
     session = Session(scene.problem, scene.policy, seed=int(rng.integers(2**31)))
     number = 0
-    while questions := session.ask(min(8, scene.answers - number)) if number < scene.answers else []:
+    while questions := session.ask(min(10, scene.answers - number)) if number < scene.answers else []:
         for question in questions:
             judge = int(rng.integers(scene.judges))
             yes = rng.random() < scene.taste(question, judge, number)
