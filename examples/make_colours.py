@@ -13,9 +13,9 @@ from surepick.colours import cielab, parse_colour
 
 WANTED = 60
 WORDS = ("light", "medium", "dark", "deep", "pale", "blanched", "dodger", "corn", "midnight", "steel", "sky", "sea",
-         "spring", "lawn", "lime", "forest", "olive", "slate", "royal", "hot", "rosy", "sandy", "saddle", "indian", "powder",
-         "cadet", "ghost", "old", "peach", "misty", "lavender", "antique", "floral", "navajo", "papaya", "lemon",
-         "pale", "yellow", "green", "blue", "violet", "orange", "rebecca", "burly", "alice", "mint",
+         "spring", "lawn", "lime", "forest", "olive", "slate", "royal", "hot", "rosy", "sandy", "saddle", "indian",
+         "powder", "cadet", "ghost", "old", "peach", "misty", "lavender", "antique", "floral", "navajo", "papaya",
+         "lemon", "yellow", "green", "blue", "violet", "orange", "rebecca", "burly", "alice", "mint",
          "dim", "fire", "white")  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A table of items as people have it, turned into features; every step is recorded, so results can be told in its terms.
+"""A table of items as people have it, turned into features; every step is recorded, to tell results in its terms.
 
 Column `item` names an item; `label`, `image`, `text` and `colour` are for display; all others are features: numbers as
 they are, words as categories. Without features, colours have those of `surepick.colours`, and other items one
@@ -79,7 +79,7 @@ class ItemTable:
 
 
 def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None) -> ItemTable:
-    """Items from a CSV or Parquet file or a data frame; with `pca`, features reduced to so many principal components."""
+    """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to so many principal components."""
     if isinstance(source, str | PathLike):
         table = read_table(Path(source), leave_out=True)
     elif hasattr(source, "columns"):

@@ -6,6 +6,7 @@ import typer
 
 from surepick.cli.bench import bench
 from surepick.cli.design import design
+from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
 from surepick.cli.study import study
@@ -19,6 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(find)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)

@@ -5,8 +5,7 @@ to votes that there are. Anytime is proved for any choice of questions made befo
 verdict on recorded votes is as good as on live ones, if the recorded questions did not depend on later answers.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import deque
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,7 +18,7 @@ from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING
 from surepick.items import ItemTable, read_items
-from surepick.session import Answer, Question
+from surepick.session import Answer, Question, Session
 from surepick.tables import Table, read_table
 
 Integers = NDArray[np.int64]
@@ -65,10 +64,12 @@ class RecordedJudge:
         turned = second != NOTHING and first > second
         return 1 - answer if turned and isinstance(answer, int) else answer
 
-    def pass_over(self, measurements: Iterable[int]) -> None:
-        """Count the next vote on each of these measurements as used: a resumed session has had them."""
-        for row in measurements:
-            self._next(_asked(*self.problem.about[row]))
+    def resume(self, session: Session) -> None:
+        """Count as used what a session has had before: a vote for every question that it does not wait for."""
+        waiting = {question.id for question in session.outstanding}
+        for event in session.log:
+            if event["event"] == "question" and event["id"] not in waiting:
+                self._next(_asked(*self.problem.about[event["measurement"]]))
 
     def _next(self, asked: Asked) -> Answer:
         left = self.left.get(asked)
@@ -121,9 +122,18 @@ def read_votes(items: ItemTable | str | PathLike[str], answers: str | PathLike[s
     return problem, RecordedJudge(problem, tuple(votes), left, tuple(unused))
 
 
-def turned_to_votes(policy: Anytime, judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
-    """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order."""
-    return cast("Policy[Any]", _Turned(policy, judge, order))
+def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
+    """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order.
+
+    Only Anytime can be turned: others have proofs for the questions they planned.
+    """
+    if isinstance(policy, Anytime):
+        return cast("Policy[Any]", _Turned(policy, judge, order))
+    if order == "file":
+        raise InvalidInput(
+            f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
+        )
+    return policy
 
 
 class _Turned:
@@ -222,10 +232,3 @@ def _asked(first: int, second: int) -> Asked:
 
 def _pair(about: Integers) -> Asked:
     return _asked(int(about[0]), int(about[1]))
-
-
-def votes_by_outcome(judge: RecordedJudge) -> Counter[str]:
-    """How many votes are decisive, ties and skips."""
-    return Counter(
-        "skip" if vote.answer is None else "tie" if vote.answer == "tie" else "decisive" for vote in judge.votes
-    )
