@@ -156,9 +156,9 @@ def draw_evidence(
             left.plot([count for count, _ in known], values, color="#1f5fa8", lw=2)
             left.axhline(needed, color="#0b6e4f", lw=1.2, ls="--", label="needed, at least")
             left.legend(frameon=False, fontsize=8, loc="upper left")
-        left.set(xlabel="answers", ylabel="evidence against the weakest rival (nats)")
+        left.set(xlabel="answers", ylabel="evidence (nats)", title="against the weakest rival")
         right.step(questions, alive, where="post", color="#d4007a", lw=2)
-        right.set(xlabel="answers", ylabel="items not excluded", ylim=(0, None))
+        right.set(xlabel="answers", ylabel="items", title="not excluded", ylim=(0, None))
 
 
 def draw_scores(

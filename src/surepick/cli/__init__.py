@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from surepick.cli.ask import ask
 from surepick.cli.bench import bench
 from surepick.cli.design import design
 from surepick.cli.find import find
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(find)
+app.command()(ask)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)
