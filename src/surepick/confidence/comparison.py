@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.stats import norm
 
 from surepick import validate
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
@@ -26,7 +25,7 @@ NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_b
 def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
     """Estimate ± normal quantile × standard error, for each query by itself; right only for ever more answers."""
     at = AtEstimate.of(answers, queries, delta, fitted)
-    radius = float(norm.isf(at.delta / 2))
+    radius = float(-scipy.special.ndtri(at.delta / 2))
     return at.intervals(
         "wald",
         Guarantee.HEURISTIC,
@@ -163,6 +162,6 @@ def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     if float(np.linalg.norm(free.theta)) <= radius:
         return free.theta, value(free.theta)
     start = fit(tally, ridge=eta, norm_bound=radius).theta
-    found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
+    found = scipy.optimize.minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)
     return into_the_ball(best), value(best)
