@@ -5,6 +5,7 @@ they are, words as categories. Without features, colours have those of `surepick
 coordinate each.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from surepick.colours import FEATURES, colour_features, parse_colour
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
-from surepick.tables import Table, read_table, table_of
+from surepick.tables import Table, is_number, read_table, table_of
 
 Floats = NDArray[np.float64]
 Kind = Literal["pairs", "items", "both"]
@@ -26,7 +27,7 @@ DISPLAYED = ("label", "image", "text", "colour")
 """Columns for people, not features."""
 
 MOST_CATEGORIES = 30
-"""A column of more different words than this, or than half of the rows, is a text and no category."""
+"""A column of more different words than this, or than two for three rows, is a text and no category."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +117,9 @@ class _Reading:
         numeric, categories = [], []
         for name in named:
             filled = [cell for cell in table.text(name) if cell]
-            if 2 * sum(_number(cell) is not None for cell in filled) > len(filled):
+            if 2 * sum(is_number(cell) for cell in filled) > len(filled):
                 numeric.append(name)
-            elif 1 < len(set(filled)) <= max(2, min(MOST_CATEGORIES, len(table) // 2)):
+            elif 1 < len(set(filled)) <= MOST_CATEGORIES and 3 * len(set(filled)) <= 2 * len(filled):
                 categories.append(name)
             else:
                 self.steps.append(
@@ -131,7 +132,7 @@ class _Reading:
         """The rows that have a name and every number; the others are listed."""
         kept = []
         for row, name in enumerate(table.text("item")):
-            bad = next((column for column in self.numeric if _number(table.text(column)[row]) is None), None)
+            bad = next((column for column in self.numeric if not _finite(table.text(column)[row])), None)
             if not name:
                 self.left_out.append(table.at(row, "the item has no name"))
             elif bad is not None:
@@ -208,12 +209,8 @@ class _Reading:
         return centred @ axes[:wanted].T, per_unit @ axes[:wanted].T, names
 
 
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+def _finite(cell: str) -> bool:
+    return is_number(cell) and math.isfinite(float(cell))
 
 
 def _rgb(cell: str) -> tuple[float, float, float] | None:

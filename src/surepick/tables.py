@@ -59,7 +59,7 @@ class Table:
             try:
                 result[:, place] = [float(cell) for cell in cells]
             except ValueError:
-                row = next(row for row, cell in enumerate(cells) if not _is_number(cell))
+                row = next(row for row, cell in enumerate(cells) if not is_number(cell))
                 raise self.refusal(row, f"column {name!r} must be a number, got {cells[row]!r}") from None
         bad = np.argwhere(~np.isfinite(result))
         if bad.size:
@@ -149,7 +149,8 @@ def _read_parquet(path: Path) -> Table:
     return Table(str(path), columns, range(1, stored.num_rows + 1))
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether the text of a cell is a number, perhaps an infinite one or none (nan)."""
     try:
         float(cell)
     except ValueError:

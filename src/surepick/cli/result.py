@@ -51,7 +51,9 @@ def _claim(outcome: Outcome) -> Text:
     count = len(outcome.session.problem.names)
     best = named(items, verdict.best)
     best.stylize("bold")
-    asked = f"{verdict.questions:,} answers, {outcome.seconds:.1f} s"
+    none = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in outcome.without_decision.items() if count]
+    besides = f" ({' and '.join(none)} besides)" if none else ""
+    asked = f"{verdict.questions:,} answers{besides}, {outcome.seconds:.1f} s"
     wrong = f"wrong with probability at most {verdict.delta:g} ({verdict.guarantee})"
     if verdict.status == "certain":
         said = Text.assemble(best, f" is the best of {count}: {wrong}; {asked}.")

@@ -10,6 +10,8 @@ from surepick.report.comparison import Comparison
 from surepick.report.history import Standing, standing
 from surepick.session import Session
 
+ENDINGS = ("answer", "tie", "skip", "undo")
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -40,6 +42,12 @@ class Outcome:
     def verdict(self) -> Verdict:
         """Final, or what can be said so far."""
         return self.session.verdict()
+
+    @cached_property
+    def without_decision(self) -> dict[str, int]:
+        """Questions that ended in a tie or were skipped."""
+        kinds = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
+        return {kind: sum(one == kind for one in kinds.values()) for kind in ("tie", "skip")}
 
     @property
     def status(self) -> str:
@@ -89,6 +97,8 @@ class Outcome:
             "assumptions": list(verdict.assumptions),
             "reason": verdict.reason,
             "steps": list(self.items.steps),
+            "ties": self.without_decision["tie"],
+            "skips": self.without_decision["skip"],
             "left_out": list(self.left_out),
             "troubles": list(self.troubles),
             "remaining": self.remaining,

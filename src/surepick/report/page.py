@@ -88,6 +88,7 @@ def _numbers(outcome: Outcome) -> str:
     verdict = outcome.verdict
     rows = [
         ("answers used", f"{verdict.questions:,}"),
+        ("ties, skips", "{tie:,}, {skip:,}".format(**outcome.without_decision)),
         ("policy", escape(verdict.policy)),
         ("delta, epsilon", f"{verdict.delta:g}, {verdict.epsilon:g}"),
         ("time", f"{outcome.seconds:.1f} s"),
