@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from surepick.design import Rows, gap_optimal
-from surepick.identify import POLICIES, Policy, Verdict, policy_named
+from surepick.identify import POLICIES, Policy, Verdict, policy_named, run
 from surepick.logistic import variance
-from surepick.session import run
 from surepick.studies.frame import Row
 from surepick.worlds import World
 
