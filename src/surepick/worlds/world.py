@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
 from surepick.identify import DrawnAnswers, Problem, Verdict
+from surepick.limits import Instance
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import Question
 
@@ -44,6 +45,11 @@ class World:
     def kappa(self) -> float:
         """κ₀: the least variance of an answer to any measurement vector."""
         return float(variance(self.problem.measurements @ self.theta).min())
+
+    @property
+    def instance(self) -> Instance:
+        """The same as `surepick.limits` takes it; refuses a tie for the best."""
+        return Instance(self.problem.measurements, self.problem.items, self.theta, names=self.problem.names)
 
     @property
     def norm(self) -> float:
