@@ -34,6 +34,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -65,6 +66,7 @@ __all__ = [
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
     "Guarantee",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from surepick.confidence import interval_anytime, plug_in_evidence
 from surepick.identify import Verdict
-from surepick.logistic import Tally
 from surepick.session import Session
 
 Floats = NDArray[np.float64]
@@ -26,14 +26,15 @@ def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[i
     """Questions answered so far and what could be said then, at times evenly spread over the logarithm."""
     _, stages = session.progress()
     policy, problem = session.policy, session.problem
-    totals = np.cumsum([int(pulls.sum()) for _, pulls, _ in stages])
+    totals = np.cumsum([int(stage.pulls.sum()) for stage in stages])
     if not len(totals) or totals[-1] == 0:
         return
     marks = np.unique(np.searchsorted(totals, np.geomspace(max(1, totals[0]), totals[-1], looks)))
     state = policy.start(problem)
-    for number, (plan, pulls, wins) in enumerate(stages):
-        state = policy.absorb(policy.adopt(state, plan), plan.stage, plan.tally(problem, wins, pulls))
-        if (pulls < plan.pulls).any():
+    for number, stage in enumerate(stages):
+        plan = stage.plan
+        state = policy.absorb(policy.adopt(state, plan), plan.stage, plan.tally(problem, stage.wins, stage.pulls))
+        if (stage.pulls < plan.pulls).any():
             state = policy.close(state, plan.stage)
         if number in marks:
             yield int(totals[number]), policy.verdict(state)
@@ -42,9 +43,9 @@ def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[i
 def appearances(session: Session) -> Integers:
     """Answers that each item took part in."""
     counts = np.zeros(len(session.problem.items), dtype=np.int64)
-    for plan, pulls, _ in session.progress()[1]:
-        for item in session.problem.about[plan.measurements].T:
-            np.add.at(counts, item[item >= 0], pulls[item >= 0])
+    for stage in session.progress()[1]:
+        for item in session.problem.about[stage.plan.measurements].T:
+            np.add.at(counts, item[item >= 0], stage.pulls[item >= 0])
     return counts
 
 
@@ -83,11 +84,9 @@ class Standing:
 def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Standing | None:
     """Where the items stand; None before the first answer. O(items) convex programs, a few milliseconds each."""
     problem = session.problem
-    batches = [
-        Tally(problem.measurements[plan.measurements], pulls, wins).asked()
-        for plan, pulls, wins in session.progress()[1]
-        if pulls.any()
-    ]
+    # Only the longest run of complete stages: which answers of an open one came first may depend on what they are.
+    complete = takewhile(lambda stage: not stage.left.any(), session.progress()[1])
+    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in complete if stage.pulls.any()]
     if not batches or len(problem.items) < 2:
         return None
     evidence = plug_in_evidence(batches)
