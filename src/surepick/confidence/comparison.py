@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from surepick import validate
 from surepick.confidence.result import (
@@ -40,7 +40,7 @@ def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, 
     tally = pooled(answers).asked()
     points = validate.matrix("queries", queries, columns=tally.dimension)
     estimate = plain_fit(tally, fitted)
-    radius = float(norm.isf(delta / 2))
+    radius = -float(ndtri(delta / 2))
     width = radius * estimate.inverse_norms(points)
     low, high = around(points @ estimate.theta, width)
     return Intervals(
@@ -201,6 +201,6 @@ def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     if float(np.linalg.norm(free.theta)) <= radius:
         return free.theta, value(free.theta)
     start = fit(tally, ridge=eta, norm_bound=radius).theta
-    found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
+    found = scipy.optimize.minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)
     return into_the_ball(best), value(best)
