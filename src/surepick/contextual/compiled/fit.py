@@ -139,13 +139,13 @@ def support(
                 return bound
             step = solve(lower, gradient)
             decrement = math.sqrt(max(0.0, dot(step, gradient)))
-            if decrement <= 1e-2:
+            if decrement <= 0.1:
                 break
             moved = movement(rows, step)
             theta -= step * (1.0 if moved <= 1.0 else max(1.0, math.log1p(moved)) / moved)
         value += ridge / 2 * dot(theta, theta)
         bound = min(bound, (ceiling - value + eta * dot(direction, theta) + decrement * decrement) / eta)
-        if abs(value - ceiling) <= 0.02 * room:
+        if abs(value - ceiling) <= 0.1 * room:
             break
         eta *= math.sqrt(room / max(value - floor, 0.01 * room))
     return bound
