@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-import scipy
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 
 Version = Literal["union", "norm"]
 

@@ -13,6 +13,7 @@ from surepick.identify.rage_glm import RageGlm
 from surepick.identify.rage_glm_2 import RageGlm2
 from surepick.identify.rage_glm_r import RageGlmR
 from surepick.identify.rage_linear import RageLinear
+from surepick.identify.stagewise import Draft, Stages, Stagewise, Standing
 from surepick.identify.static import GOptimal, Passive, Uniform
 from surepick.identify.verdict import Rival, Status, Verdict
 
@@ -20,6 +21,7 @@ __all__ = [
     "POLICIES",
     "Anytime",
     "CannotClose",
+    "Draft",
     "GOptimal",
     "GlGapE",
     "Passive",
@@ -31,6 +33,9 @@ __all__ = [
     "RageGlmR",
     "RageLinear",
     "Rival",
+    "Stages",
+    "Stagewise",
+    "Standing",
     "Status",
     "Uniform",
     "Verdict",

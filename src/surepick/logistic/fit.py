@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-import scipy
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlog1py
 

@@ -1,7 +1,7 @@
 """Separation: a direction along which the likelihood never stops growing, found by linear programming."""
 
 import numpy as np
-import scipy
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
