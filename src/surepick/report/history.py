@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.confidence import interval_anytime, plug_in_evidence
+from surepick.forecast import OpenStage
 from surepick.identify import Verdict
 from surepick.session import Session
 
@@ -24,7 +25,7 @@ MOST_ITEMS = 80
 
 def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[int, Verdict]]:
     """Questions answered so far and what could be said then, at times evenly spread over the logarithm."""
-    _, stages = session.progress()
+    stages = _complete(session)
     policy, problem = session.policy, session.problem
     totals = np.cumsum([int(stage.pulls.sum()) for stage in stages])
     if not len(totals) or totals[-1] == 0:
@@ -84,9 +85,8 @@ class Standing:
 def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Standing | None:
     """Where the items stand; None before the first answer. O(items) convex programs, a few milliseconds each."""
     problem = session.problem
-    # Only the longest run of complete stages: which answers of an open one came first may depend on what they are.
-    complete = takewhile(lambda stage: not stage.left.any(), session.progress()[1])
-    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in complete if stage.pulls.any()]
+    stages = _complete(session)
+    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
     if not batches or len(problem.items) < 2:
         return None
     evidence = plug_in_evidence(batches)
@@ -98,3 +98,8 @@ def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Stand
     above = (low[None, :] > high[:, None]).sum(axis=1)
     below = (high[None, :] < low[:, None]).sum(axis=1)
     return Standing(order, score[order], low, high, 1 + above, len(away) - below, delta, evidence.is_empty(delta=delta))
+
+
+def _complete(session: Session) -> list[OpenStage]:
+    """The longest run of complete stages: which answers of an open one come first may depend on what they are."""
+    return list(takewhile(lambda stage: not stage.left.any(), session.progress()[1]))
