@@ -4,7 +4,7 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import checks, design, identify, limits
+from surepick import checks, contextual, design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
 from surepick.checks import Answers, Check, check_all
 from surepick.confidence import (
@@ -18,6 +18,21 @@ from surepick.confidence import (
     interval_printed,
     interval_wald,
     plug_in_evidence,
+)
+from surepick.contextual import (
+    ContextualSession,
+    EcoLog,
+    Greedy,
+    LikelihoodRatioUcb,
+    LogisticThompson,
+    LogisticUcb,
+    OfuGlb,
+    OfuLog,
+    OnePassUcb,
+    SquareCb,
+    SupCbGlm,
+    SupLogistic,
+    UcbGlm,
 )
 from surepick.design import (
     Design,
@@ -35,6 +50,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -63,18 +79,28 @@ __all__ = [
     "CertificateRefused",
     "Check",
     "Checked",
+    "ContextualSession",
     "Design",
     "DesignStatus",
+    "EcoLog",
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
+    "Greedy",
     "Guarantee",
     "Intervals",
     "InvalidInput",
+    "LikelihoodRatioUcb",
+    "LogisticThompson",
+    "LogisticUcb",
     "MissingExtra",
     "NotIdentifiable",
+    "OfuGlb",
+    "OfuLog",
+    "OnePassUcb",
     "Passive",
     "Plan",
     "Policy",
@@ -86,15 +112,20 @@ __all__ = [
     "RageLinear",
     "Rival",
     "Session",
+    "SquareCb",
     "Status",
+    "SupCbGlm",
+    "SupLogistic",
     "SurepickError",
     "Tally",
+    "UcbGlm",
     "Uniform",
     "Verdict",
     "Wait",
     "apportion",
     "check_all",
     "checks",
+    "contextual",
     "d_optimal",
     "design",
     "find_best",

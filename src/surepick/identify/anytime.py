@@ -292,8 +292,8 @@ class Anytime:
     def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
         process = state.process_of(leader)
         share = weight(0 if process is None else process.number) * (1 - LOCALISER)
-        plain = np.exp(-weighed.plug_in) / LOCALISER
-        tilted = np.maximum(np.exp(-weighed.directional) / share, self.delta)
+        plain = np.exp(-np.maximum(weighed.plug_in, -500.0)) / LOCALISER  # far below zero it is one, and no overflow
+        tilted = np.maximum(np.exp(-np.maximum(weighed.directional, -500.0)) / share, self.delta)
         return float(min(1.0, np.max(np.minimum(plain, tilted))))
 
     def certificate(self, state: State) -> dict[str, Any]:
