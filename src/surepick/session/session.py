@@ -299,6 +299,8 @@ class Session:
 
     def _settle(self) -> None:
         """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions."""
+        if self._verdict is not None:  # what it rests on, and is certified by, stays as it was
+            return
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
@@ -396,6 +398,7 @@ class Session:
         self._sealed = event["stages"]
 
     def _on_verdict(self, event: Event) -> None:
+        self._settle()
         self._sealed = self._complete_stages()
         self._verdict = Verdict.from_json(event)
 

@@ -5,11 +5,11 @@ a horizon of 10⁸ answers takes some fifteen looks at nearly independent eviden
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surepick.identify import Anytime
+from surepick.identify import Anytime, Plan, Status, Verdict, Wait
 from surepick.identify.anytime_state import State
 from surepick.identify.problem import Problem
 from surepick.worlds import World, person, soare
@@ -31,11 +31,12 @@ class Hasty(Anytime):
 class Unpaid(Hasty):
     """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta, at whatever look."""
 
-    def _decides(self, state: State) -> bool:
+    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+        """The next stage, or the verdict without its price."""
         settled = state.settled
-        if not settled.plug_in.restarts:
-            return False
-        return bool(np.min(settled.nats(settled.leader, 0.0)) >= math.log(1 / self.delta))
+        if settled.plug_in.restarts and np.min(settled.nats(settled.leader, 0.0)) >= math.log(1 / self.delta):
+            return state, replace(self.verdict(state), status=Status.CERTAIN)
+        return super().plan(state, rng)
 
 
 def tie_of_two() -> World:
