@@ -15,16 +15,21 @@ from surepick.identify.problem import Problem
 from surepick.worlds import World, person, soare
 
 UNPAID = "control: likelihood ratio against log(1/delta)"
-HORIZON = 10**8
+POSTERIOR = "anytime, stop='posterior'"
+"""The heuristic as it comes, with its small stages: what it promises is measured, not tested."""
+
+HORIZON, POSTERIOR_HORIZON = 10**8, 10**4
 """Exact ties end here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hasty(Anytime):
-    """Anytime with ever larger stages."""
+    """Anytime with larger stages: each at least `growth` times all before it."""
+
+    growth: float = 3.0
 
     def _size(self, state: State) -> int:
-        return max(super()._size(state), 3 * state.asked)
+        return max(super()._size(state), int(self.growth * state.asked))
 
 
 @dataclass(frozen=True, kw_only=True)
