@@ -159,8 +159,8 @@ class Session:
             drawn = int(rng.integers(stage.unissued.sum()))
             place = int(np.searchsorted(np.cumsum(stage.unissued), drawn, side="right"))
             measurement = int(stage.plan.measurements[place])
-            pair = bool(self.problem.about[measurement, 1] >= 0)
-            swapped = bool(rng.integers(2)) if pair else False
+            either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
+            swapped = bool(rng.integers(2)) if either_way else False
             self._do(
                 {
                     "event": "question",
