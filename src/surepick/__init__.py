@@ -4,7 +4,7 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import design, identify, limits
+from surepick import contextual, design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
 from surepick.confidence import (
     Evidence,
@@ -17,6 +17,21 @@ from surepick.confidence import (
     interval_printed,
     interval_wald,
     plug_in_evidence,
+)
+from surepick.contextual import (
+    ContextualSession,
+    EcoLog,
+    Greedy,
+    LikelihoodRatioUcb,
+    LogisticThompson,
+    LogisticUcb,
+    OfuGlb,
+    OfuLog,
+    OnePassUcb,
+    SquareCb,
+    SupCbGlm,
+    SupLogistic,
+    UcbGlm,
 )
 from surepick.design import (
     Design,
@@ -34,6 +49,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -60,18 +76,28 @@ __all__ = [
     "CannotClose",
     "CertificateRefused",
     "Checked",
+    "ContextualSession",
     "Design",
     "DesignStatus",
+    "EcoLog",
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
+    "Greedy",
     "Guarantee",
     "Intervals",
     "InvalidInput",
+    "LikelihoodRatioUcb",
+    "LogisticThompson",
+    "LogisticUcb",
     "MissingExtra",
     "NotIdentifiable",
+    "OfuGlb",
+    "OfuLog",
+    "OnePassUcb",
     "Passive",
     "Plan",
     "Policy",
@@ -83,13 +109,18 @@ __all__ = [
     "RageLinear",
     "Rival",
     "Session",
+    "SquareCb",
     "Status",
+    "SupCbGlm",
+    "SupLogistic",
     "SurepickError",
     "Tally",
+    "UcbGlm",
     "Uniform",
     "Verdict",
     "Wait",
     "apportion",
+    "contextual",
     "d_optimal",
     "design",
     "find_best",
