@@ -15,6 +15,7 @@ from surepick.identify.rage_glm_2 import RageGlm2
 from surepick.identify.rage_glm_r import RageGlmR
 from surepick.identify.rage_linear import RageLinear
 from surepick.identify.search import DrawnAnswers, PlanJudge, run
+from surepick.identify.stagewise import Draft, Stages, Stagewise, Standing
 from surepick.identify.static import GOptimal, Passive, Uniform
 from surepick.identify.verdict import Rival, Status, Verdict
 
@@ -22,6 +23,7 @@ __all__ = [
     "POLICIES",
     "Anytime",
     "CannotClose",
+    "Draft",
     "DrawnAnswers",
     "Forecast",
     "GOptimal",
@@ -36,6 +38,9 @@ __all__ = [
     "RageGlmR",
     "RageLinear",
     "Rival",
+    "Stages",
+    "Stagewise",
+    "Standing",
     "Status",
     "Uniform",
     "Verdict",

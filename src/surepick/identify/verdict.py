@@ -99,6 +99,12 @@ class Verdict:
         """Answers used in all."""
         return sum(self.questions_by_stage)
 
+    @property
+    def weakest(self) -> float | None:
+        """Nats of evidence against the rival that is least refuted; None for policies that do not weigh evidence."""
+        known = [rival.evidence for rival in self.rivals if rival.evidence is not None]
+        return min(known, default=None)
+
     def __str__(self) -> str:
         claim = {
             Status.CERTAIN: f"{self.best} is the best",

@@ -7,8 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import xlog1py
 
 from surepick import validate
@@ -408,7 +408,7 @@ def _cap_norm(
     if solutions[low].status is not FitStatus.CONVERGED or excess(low) < 0:
         # Far out on separated data nothing is left to gain: the gap is within the tolerance before the bound binds.
         return solutions[low]
-    root = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
+    root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
     inside = [key for key in solutions if excess(key) <= 1e-9]
     found = solutions[min(inside, key=lambda key: abs(key - root))]
     return replace(found, iterations=sum(each.iterations for each in solutions.values()))

@@ -48,10 +48,15 @@ def find_best(
     while questions := session.ask(at_once or 1):
         answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
         for question, answer in zip(questions, answers, strict=True):
-            if answer is None:
-                session.skip(question.id)
-            elif isinstance(answer, str) and answer == "tie":
-                session.tie(question.id)
-            else:
-                session.tell(question.id, answer)
+            file_answer(session, question.id, answer)
     return session.verdict()
+
+
+def file_answer(session: Session, question: int, answer: Answer, *, judge: str | None = None) -> None:
+    """Tell the session 1 or 0, a tie, or that there is no answer."""
+    if answer is None:
+        session.skip(question, judge=judge)
+    elif isinstance(answer, str) and answer == "tie":
+        session.tie(question, judge=judge)
+    else:
+        session.tell(question, answer, judge=judge)

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
 from surepick.forecast import FEWEST, OpenStage, forecast_further
 from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
 from surepick.session.question import Question
+from surepick.session.table import answers_of
 
 Integers = NDArray[np.int64]
 Event = dict[str, Any]
@@ -246,9 +248,16 @@ class Session:
         make = getattr(self.policy, "certificate", None)
         if make is None:
             raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+        reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
+        if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
+            return Session.replay(self.log[:reached], policy=self.policy).certificate()
         self._settle()
         certificate: dict[str, Any] = make(self._state)
         return certificate
+
+    def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
+        """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
+        return check_all(answers_of(self.problem, self.log), level=level)
 
     def progress(self) -> tuple[Any, list[OpenStage]]:
         """The policy's state with all answers filed, and the stages as they stand; nothing is logged.
