@@ -186,6 +186,13 @@ def test_without_numba_the_reference_runs():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "numpy\n"
 
 
+def test_importing_everything_public_leaves_slow_libraries_alone():
+    code = (
+        "import sys, surepick, surepick.bench; print({'numba', 'scipy.stats', 'scipy.optimize'} & sys.modules.keys())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
 def test_compiled_equals_plain_on_random_input():
     rng, rows, answers, theta = data(n=40)
     inverse = plain.inverse(rows.T @ rows)
