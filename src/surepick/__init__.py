@@ -4,8 +4,9 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import contextual, design, identify, limits
+from surepick import checks, contextual, design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
+from surepick.checks import Answers, Check, check_all
 from surepick.confidence import (
     Evidence,
     Intervals,
@@ -49,6 +50,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -71,9 +73,11 @@ from surepick.session import Question, Session, find_best
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Answers",
     "Anytime",
     "CannotClose",
     "CertificateRefused",
+    "Check",
     "Checked",
     "ContextualSession",
     "Design",
@@ -82,6 +86,7 @@ __all__ = [
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
     "Greedy",
@@ -118,6 +123,8 @@ __all__ = [
     "Verdict",
     "Wait",
     "apportion",
+    "check_all",
+    "checks",
     "contextual",
     "d_optimal",
     "design",

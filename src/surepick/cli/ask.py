@@ -15,6 +15,9 @@ from surepick.cli.output import print_json
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from surepick.cli.live import Horizon
+    from surepick.identify import Plan, Problem
+    from surepick.identify.redirect import Turn
     from surepick.items import ItemTable
     from surepick.session import Question, Session
 
@@ -32,9 +35,6 @@ KEYS: dict[str, Key] = {
     "\x04": "quit",
 }
 """What may be typed; the arrow keys are escape sequences."""
-
-MOST_PASSED_OVER = 3
-"""Questions passed over in search of a fresh one."""
 
 
 def ask(
@@ -57,17 +57,23 @@ def ask(
 
     from rich.console import Console
 
+    from surepick.cli.live import Horizon
     from surepick.cli.result import print_outcome
     from surepick.cli.search import open_session
     from surepick.identify import Anytime
+    from surepick.identify.redirect import redirected
     from surepick.items import read_items
     from surepick.report import Outcome, write_report
 
     table = read_items(items, pca=pca)
     path = state or Path(f"{items.stem}.answers.jsonl")
-    session = open_session(table.problem(kind, seed=seed), Anytime(delta=delta, epsilon=epsilon), seed, path)
+    problem, avoid = table.problem(kind, seed=seed), set[int]()
+    policy = Anytime(delta=delta, epsilon=epsilon)
+    session = open_session(problem, redirected(policy, _elsewhere(problem, avoid)), seed, path)
     began = time.perf_counter()
-    _Conversation(session, table, Console(stderr=True)).run(budget)
+    horizon = Horizon(policy)
+    _Conversation(session, table, avoid, horizon, Console(stderr=True)).run(budget)
+    horizon.close()
     outcome = Outcome(
         session,
         table,
@@ -90,16 +96,20 @@ class _Conversation:
 
     The last answer is filed only with the next one: Anytime evaluates every answer when it plans the next question,
     and an evaluated answer cannot be taken back. So the next question is planned without it, and may be the same again;
-    that one, and a pair that was skipped before in this sitting, is skipped without being shown.
+    `avoid` has the policy turn to another one then, and for a pair that was skipped before in this sitting.
     """
 
-    def __init__(self, session: "Session", items: "ItemTable", console: "Console") -> None:
+    def __init__(
+        self, session: "Session", items: "ItemTable", avoid: set[int], horizon: "Horizon", console: "Console"
+    ) -> None:
         self._session = session
         self._items = items
         self._console = console
+        self._avoid = avoid
+        self._horizon = horizon
         self._waiting = deque(session.outstanding)
         self._last: tuple[Question, Key] | None = None
-        self._skipped: set[frozenset[str | None]] = set()
+        self._skipped: set[int] = set()
 
     def run(self, most: int | None) -> None:
         """Until the verdict, until so many answers, or until the person stops."""
@@ -120,29 +130,18 @@ class _Conversation:
                 self._file_last()
                 self._last = (question, key)
                 if key == "skip":
-                    self._skipped.add(_pair(question))
+                    self._skipped.add(question.measurement)
+                self._avoid.clear()
+                self._avoid.update(self._skipped, {question.measurement})
         finally:
             self._file_last()
 
     def _next(self) -> "Question | None":
-        """A question that is neither the last one again nor one that was skipped, if there is one."""
-        again = None if self._last is None else _pair(self._last[0])
-        passed_over: list[Question] = []
-        chosen = None
-        while chosen is None:
-            question = self._waiting.popleft() if self._waiting else next(iter(self._session.ask(1)), None)
-            if question is None and self._last is None:
-                break
-            stale = question is not None and _pair(question) in self._skipped | {again}
-            if question is None or stale:
-                self._file_last()  # what comes next depends on the answer held back
-            if question is not None and stale and len(passed_over) < MOST_PASSED_OVER:
-                passed_over.append(question)
-            else:
-                chosen = question
-        for question in passed_over:  # for reasons that have nothing to do with what the answer would have been
-            self._session.skip(question.id)
-        return chosen
+        new = [self._waiting.popleft()] if self._waiting else self._session.ask(1)
+        if not new and self._last is not None:  # the answer held back decides
+            self._file_last()
+            new = self._session.ask(1)
+        return new[0] if new else None
 
     def _file_last(self) -> None:
         from surepick.session import Answer, file_answer
@@ -163,7 +162,10 @@ class _Conversation:
         held = self._last is not None
         single = question.second is None
         wanted = "do you like it?" if single else "which one do you like better?"
-        console.print(f"[bold]Question {self._session.answered + held + 1}[/bold]: {wanted}")
+        number = self._session.answered + held + 1
+        further = self._horizon.sentence(self._session) if console.is_terminal else ""
+        console.print(f"[bold]Question {number}[/bold]: {wanted}", highlight=False)
+        console.print(f"[dim]{further}[/dim]", highlight=False)
         console.print(self._shown(question))
         words = (
             "[bold]y[/bold] yes · [bold]n[/bold] no"
@@ -198,8 +200,18 @@ class _Conversation:
         return Group(*patch, Align.center(Text(items.label(name), style="bold"), width=width), *more)
 
 
-def _pair(question: "Question") -> frozenset[str | None]:
-    return frozenset((question.first, question.second))
+def _elsewhere(problem: "Problem", avoid: set[int]) -> "Turn":
+    """Turn the policy away from some measurements, unless there are no others."""
+    import numpy as np
+
+    from surepick.identify.redirect import nearest
+
+    def turn(state: object, plan: "Plan") -> "Plan":
+        left = np.full(len(problem.measurements), plan.total, dtype=np.int64)
+        left[list(avoid)] = 0
+        return nearest(problem, plan, left) if left.any() else plan
+
+    return turn
 
 
 def read_key() -> str:

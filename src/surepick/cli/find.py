@@ -87,7 +87,7 @@ def find(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item, ask as little as possible, and say how sure it is. Exit code 1 if it is not decided."""
-    from surepick.cli.live import Watch
+    from surepick.cli.live import Horizon, Watch
     from surepick.cli.panel import ProgramPanel, RecordedPanel, SimulatedPanel
     from surepick.cli.result import print_outcome
     from surepick.cli.search import Search, open_session
@@ -123,7 +123,8 @@ def find(
         assert judge is not None
         panel = ProgramPanel(judge, table, judges, timeout, retries, cost_per_question)
     search = Search(session, panel, max_cost, spent=cost_per_question * session.answered)
-    with Watch(table, delta=delta) as watch:
+    # Recorded votes end when they end, whatever more it would take.
+    with Watch(table, delta=delta, horizon=Horizon(chosen) if votes is None else None) as watch:
         search.run(watch)
     outcome = Outcome(
         session,
@@ -159,7 +160,7 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.forecast import USUAL_LOGIT
+    from surepick.identify.truths import USUAL_LOGIT
     from surepick.worlds import World
 
     intercept = problem.items.shape[1] - items.features.shape[1]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surepick.forecast import Forecast
+    from surepick.identify import Forecast
     from surepick.limits import Formula, Instance, LowerBound
     from surepick.tables import Table
 

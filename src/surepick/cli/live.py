@@ -2,7 +2,8 @@
 
 import math
 import time
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -10,8 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from surepick.identify import Verdict
+from surepick.forecast import forecast_further
+from surepick.identify import Forecast, Policy, Verdict
 from surepick.items import ItemTable
+from surepick.session import Session
 
 if TYPE_CHECKING:
     from surepick.cli.search import Search
@@ -45,18 +48,46 @@ def survivors(items: ItemTable, verdict: Verdict, *, most: int = MOST_SHOWN) -> 
     return Text(shown + (f" and {len(verdict.surviving) - most} more" if len(verdict.surviving) > most else ""))
 
 
+class Horizon:
+    """How many more questions it may take, simulated in the background whenever a quarter more answers are in."""
+
+    def __init__(self, policy: Policy[Any]) -> None:
+        self._policy = policy
+        self._pool = ThreadPoolExecutor(1)
+        self._coming: Future[Forecast] | None = None
+        self._known: tuple[int, Forecast] | None = None
+        self._from = 0
+
+    def sentence(self, session: Session) -> str:
+        """What is known by now; the first time nothing."""
+        if self._coming is not None and self._coming.done():
+            self._known, self._coming = (self._from, self._coming.result()), None
+        if self._coming is None and session.answered >= 1.25 * (0 if self._known is None else self._known[0]):
+            self._from = session.answered
+            self._coming = self._pool.submit(
+                forecast_further, session.problem, self._policy, *session.progress(), draws=9, seed=self._from
+            )
+        if self._known is None:
+            return ""
+        at, forecast = self._known
+        return forecast.after(session.answered - at).sentence
+
+    def close(self) -> None:
+        """Wait for nothing."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
 class Watch:
     """Shows a running search on the terminal (standard error); where that is none, nothing is shown."""
 
-    def __init__(self, items: ItemTable, *, delta: float) -> None:
+    def __init__(self, items: ItemTable, *, delta: float, horizon: Horizon | None = None) -> None:
         self._items = items
         self._needed = math.log(1 / delta)
+        self._horizon = horizon
         self._console = Console(stderr=True)
         self._live = Live(console=self._console, refresh_per_second=8, transient=True)
         self._looked = 0.0
         self._took = 0.0
-        self._verdict: Verdict | None = None
-        self._forecast = ""
 
     def __enter__(self) -> "Watch":
         if self._console.is_terminal:
@@ -65,6 +96,8 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+        if self._horizon is not None:
+            self._horizon.close()
 
     def __call__(self, search: "Search") -> None:
         """Look again if that does not take more than its share of the time."""
@@ -73,10 +106,10 @@ class Watch:
             return
         session = search.session
         # The policy's own view: a session's verdict would log the look, and the log would depend on the clock.
-        self._verdict = session.policy.verdict(session.progress()[0])
+        verdict = session.policy.verdict(session.progress()[0])
         self._looked = time.perf_counter()
         self._took = self._looked - now
-        self._live.update(self._shown(search, self._verdict))
+        self._live.update(self._shown(search, verdict))
 
     def _shown(self, search: "Search", verdict: Verdict) -> RenderableType:
         grid = Table.grid(padding=(0, 2))
@@ -93,6 +126,9 @@ class Watch:
             shown = min(max(evidence, 0.0), self._needed)
             bar = ProgressBar(total=self._needed, completed=shown, width=40)
             grid.add_row("evidence", Group(bar))
+        further = "" if self._horizon is None else self._horizon.sentence(search.session)
+        if further:
+            grid.add_row("to come", further)
         if search.max_cost is not None:
             grid.add_row("cost", f"{search.spent:,.4g} of at most {search.max_cost:,.4g}")
         return grid

@@ -32,6 +32,13 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
         _print_standing(console, outcome)
     if outcome.comparison is not None:
         _print_comparison(console, outcome)
+    for check in outcome.checks:
+        if check.alarm:
+            console.print(Text.assemble(("Alarm: ", "bold red"), check.sentence))
+    if not any(check.alarm for check in outcome.checks):
+        console.print(f"[dim]{len(outcome.checks)} checks of assumptions, no alarm.[/dim]", highlight=False)
+    if outcome.forecast is not None:
+        console.print(f"To a verdict: {outcome.forecast.sentence}.", highlight=False)
     for title, sentences in (
         ("rows could not be used", outcome.left_out),
         ("questions got no answer", outcome.troubles),

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from surepick.identify import Verdict
+from surepick.checks import Check
+from surepick.identify import Forecast, Verdict
 from surepick.items import ItemTable
 from surepick.report.comparison import Comparison
 from surepick.report.history import Standing, standing
 from surepick.session import Session
+
+LEVEL = 0.05
+"""Chance of any false alarm of the checks of assumptions."""
 
 ENDINGS = ("answer", "tie", "skip", "undo")
 
@@ -66,6 +70,17 @@ class Outcome:
         return self.verdict.weakest
 
     @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Whether what the verdict takes for granted is in doubt."""
+        return self.session.checks(level=LEVEL)
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """How many more questions it would have taken, where the search was broken off; takes seconds."""
+        broken_off = self.ended in ("interrupted", "cost cap reached", "judges failed")
+        return self.session.forecast() if broken_off and not self.verdict.status.final else None
+
+    @cached_property
     def standing(self) -> Standing | None:
         """Intervals on the scores and ranks of all items; takes seconds."""
         return standing(self.session, delta=self.verdict.delta)
@@ -96,6 +111,8 @@ class Outcome:
             "statement": verdict.statement,
             "assumptions": list(verdict.assumptions),
             "reason": verdict.reason,
+            "checks": [check.to_json() for check in self.checks],
+            "forecast": None if self.forecast is None else self.forecast.to_json(),
             "steps": list(self.items.steps),
             "ties": self.without_decision["tie"],
             "skips": self.without_decision["skip"],

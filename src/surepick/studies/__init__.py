@@ -8,11 +8,13 @@ from surepick.studies.frame import Options, Study, run_study
 MODULES = {
     "anytime": "surepick.studies.anytime",
     "burnin": "surepick.studies.burnin",
+    "checks": "surepick.studies.checks",
     "contextual": "surepick.studies.contextual",
     "coverage": "surepick.studies.coverage",
     "crossing": "surepick.studies.crossing",
     "delta": "surepick.studies.delta",
     "examples": "surepick.studies.examples",
+    "forecast": "surepick.studies.forecast",
     "horizon": "surepick.studies.contextual_horizon",
     "insight": "surepick.studies.insight",
     "kappa": "surepick.studies.kappa",

@@ -6,22 +6,21 @@ verdict on recorded votes is as good as on live ones, if the recorded questions 
 """
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING
+from surepick.identify.redirect import nearest, redirected, with_counts
 from surepick.items import ItemTable, read_items
 from surepick.session import Answer, Question, Session
 from surepick.tables import Table, read_table
 
-Integers = NDArray[np.int64]
 Order = Literal["policy", "file"]
 Asked = tuple[int, int]
 """Two items by number in ascending order, or an item and NOTHING."""
@@ -125,65 +124,31 @@ def read_votes(items: ItemTable | str | PathLike[str], answers: str | PathLike[s
 def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
     """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order.
 
-    Only Anytime can be turned: others have proofs for the questions they planned.
+    Only Anytime can be turned; others have proofs for the questions they planned, and a vote that is not there is a
+    skip to them.
     """
-    if isinstance(policy, Anytime):
-        return cast("Policy[Any]", _Turned(policy, judge, order))
-    if order == "file":
-        raise InvalidInput(
-            f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
-        )
-    return policy
+    if not isinstance(policy, Anytime):
+        if order == "file":
+            raise InvalidInput(
+                f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
+            )
+        return policy
+    rows = {_asked(*about): row for row, about in enumerate(judge.problem.about)}
+    in_file = np.array([rows[vote.asked] for vote in judge.votes], dtype=np.int64)
+    stock = np.bincount(in_file, minlength=len(rows))
 
-
-class _Turned:
-    """Anytime with other questions in its stages; predictions and bets stay, so that the proof stays.
-
-    Both are vectors fixed before the stage and mean something for any question (docs/anytime.md, section 4).
-    """
-
-    def __init__(self, policy: Anytime, judge: RecordedJudge, order: Order) -> None:
-        self.policy = policy
-        rows = {asked: row for row, asked in enumerate(map(_pair, judge.problem.about))}
-        self._in_file = np.array([rows[vote.asked] for vote in judge.votes], dtype=np.int64)
-        self._stock = np.bincount(self._in_file, minlength=len(rows))
-        self._order = order
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.policy, name)
-
-    def plan(self, state: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        """The policy's next stage on votes that are left, or Wait where there are none."""
-        _, outcome = self.policy.plan(state, rng)
-        if not isinstance(outcome, Plan):
-            return state, outcome
-        used = np.zeros_like(self._stock)
+    def turn(state: Any, plan: Plan) -> Plan | Wait:
+        used = np.zeros_like(stock)
         for filed in state.filed:
             used[filed.plan.measurements] += filed.plan.pulls
         asked = int(used.sum())
-        if asked == len(self._in_file):
-            return state, Wait("The recorded votes are used up.")
-        if self._order == "file":
-            counts = np.bincount(self._in_file[asked : asked + outcome.total], minlength=len(used))
-        else:
-            counts = self._nearest(state.problem.rows, outcome, self._stock - used)
-        where = np.flatnonzero(counts)
-        plan = replace(outcome, measurements=where, pulls=counts[where])
-        return self.policy.adopt(state, plan), plan
+        if asked == len(in_file):
+            return Wait("The recorded votes are used up.")
+        if order == "policy":
+            return nearest(judge.problem, plan, stock - used)
+        return with_counts(plan, np.bincount(in_file[asked : asked + plan.total], minlength=len(stock)))
 
-    def _nearest(self, rows: NDArray[np.float64], plan: Plan, left: Integers) -> Integers:
-        """For every question wanted, one with a vote left that points most nearly the same way."""
-        counts = np.zeros_like(left)
-        lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
-        for wanted, pulls in zip(plan.measurements, plan.pulls, strict=True):
-            alike = np.abs(rows @ rows[wanted]) / lengths
-            for row in np.argsort(-alike, kind="stable"):
-                taken = min(int(pulls), int(left[row] - counts[row]))
-                counts[row] += taken
-                pulls -= taken
-                if not pulls:
-                    break
-        return counts
+    return redirected(policy, turn)
 
 
 def _vote(table: Table, row: int, place: dict[str, int]) -> Vote | str:
@@ -228,7 +193,3 @@ def _problem(items: ItemTable, asked: set[Asked]) -> Problem:
 
 def _asked(first: int, second: int) -> Asked:
     return (int(first), NOTHING) if second == NOTHING else (int(min(first, second)), int(max(first, second)))
-
-
-def _pair(about: Integers) -> Asked:
-    return _asked(int(about[0]), int(about[1]))
