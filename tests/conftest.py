@@ -16,6 +16,16 @@ from surepick.logistic import probability_of_yes
 settings.register_profile("surepick", derandomize=True, deadline=None, max_examples=50, print_blob=False)
 settings.load_profile("surepick")
 
+
+def pytest_configure() -> None:
+    """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
+    folder = Path(__file__).parent.parent / "src/surepick/contextual/compiled"
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for index in folder.glob("__pycache__/*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
+
 FALSE_ALARM = 1e-4
 """Chance that a statistical test fails although what it tests is true."""
 

@@ -11,7 +11,7 @@ from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
-from surepick.logistic.fit import CountProblem
+from surepick.logistic.problem import CountProblem
 
 Floats = NDArray[np.float64]
 
