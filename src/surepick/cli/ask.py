@@ -80,6 +80,7 @@ def ask(
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=time.perf_counter() - began,
         ended="interrupted",
+        forecast=horizon.known(session),
     )
     if report is not None:
         write_report(outcome, report)

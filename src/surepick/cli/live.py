@@ -67,10 +67,15 @@ class Horizon:
             self._coming = self._pool.submit(
                 forecast_further, session.problem, self._policy, *session.progress(), draws=9, seed=self._from
             )
-        if self._known is None:
-            return ""
+        known = self.known(session)
+        return "" if known is None else known.sentence
+
+    def known(self, session: Session) -> Forecast | None:
+        """The last forecast, less the answers since; None before the first, and when there is a verdict."""
+        if self._known is None or session.decided:
+            return None
         at, forecast = self._known
-        return forecast.after(session.answered - at).sentence
+        return forecast.after(session.answered - at)
 
     def close(self) -> None:
         """Wait for nothing."""

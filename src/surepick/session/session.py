@@ -228,6 +228,11 @@ class Session:
         """Number of answers filed."""
         return len(self._answers)
 
+    @property
+    def decided(self) -> bool:
+        """Whether a final verdict was reached."""
+        return self._verdict is not None
+
     def verdict(self) -> Verdict:
         """The verdict: final and for ever once reached, else `open` with what is known on complete stages.
 
