@@ -73,7 +73,6 @@ def ask(
     began = time.perf_counter()
     horizon = Horizon(policy)
     _Conversation(session, table, avoid, horizon, Console(stderr=True)).run(budget)
-    horizon.close()
     outcome = Outcome(
         session,
         table,
