@@ -49,7 +49,7 @@ def test_the_control_is_caught_and_the_policy_is_not() -> None:
     rows: list[dict[str, Any]] = []
     for policy in ("rage-glm", CONTROL):
         for family in ("near ties", "exact tie"):
-            task = {"family": family, "delta": 0.05, "policy": policy, "block": 0, "runs": 12}
+            task = {"family": family, "delta": 0.05, "policy": policy, "block": 0, "runs": 8}
             rows += study.run(task, np.random.default_rng(3))
     summary = study.summarise(rows)
     assert summary["broken"] == 0

@@ -166,7 +166,7 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.forecast import USUAL_LOGIT
+    from surepick.identify.truths import USUAL_LOGIT
     from surepick.worlds import World
 
     intercept = problem.items.shape[1] - items.features.shape[1]

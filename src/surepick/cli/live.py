@@ -72,7 +72,7 @@ class Horizon:
 
     def known(self, session: Session) -> Forecast | None:
         """The last forecast, less the answers since; None before the first, and when there is a verdict."""
-        if self._known is None or session.decided:
+        if self._known is None or session.final is not None:
             return None
         at, forecast = self._known
         return forecast.after(session.answered - at)

@@ -14,6 +14,7 @@ MODULES = {
     "crossing": "surepick.studies.crossing",
     "delta": "surepick.studies.delta",
     "examples": "surepick.studies.examples",
+    "forecast": "surepick.studies.forecast",
     "horizon": "surepick.studies.contextual_horizon",
     "insight": "surepick.studies.insight",
     "kappa": "surepick.studies.kappa",

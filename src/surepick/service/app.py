@@ -1,0 +1,65 @@
+"""The application: its parts put together, errors translated into answers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from surepick import __version__
+from surepick.errors import InvalidInput, SurepickError
+from surepick.service import judging, site, studies
+from surepick.service.auth import Gate, shared_secret
+from surepick.service.context import Service
+from surepick.service.headers import Guard
+from surepick.service.settings import Settings
+from surepick.service.workers import PlannerProcesses
+from surepick.store import Conflict, Forbidden, NotFound, Writer, open_database
+
+STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service on its database. Planning processes run while the application does."""
+    chosen = settings or Settings()
+    database = open_database(chosen.database)
+    service = Service(chosen, database, Writer(database), Gate(shared_secret(database), chosen.token_hash))
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        with PlannerProcesses(chosen):
+            yield
+        service.writer.close()
+        database.close()
+
+    app = FastAPI(
+        title="surepick",
+        version=__version__,
+        description="Which item is best? Questions to judges, and how sure the answers make it.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.service = service
+    for router in (judging.router, studies.router, site.router):
+        app.include_router(router)
+    app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
+    app.add_exception_handler(SurepickError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
+    return JSONResponse({"detail": str(error)}, status)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """One sentence; the received value is shown as text, since not all of Python's values are JSON."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+    given = repr(first.get("input"))
+    shown = given if len(given) <= 60 else given[:57] + "..."
+    return JSONResponse({"detail": f"{where} cannot be used: {first['msg']}, got {shown}."}, 422)
