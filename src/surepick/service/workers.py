@@ -49,6 +49,8 @@ class PlannerProcesses:
             process.terminate()
         for process in self._running.values():
             process.wait()
+            assert process.stdin is not None  # it is a pipe
+            process.stdin.close()
 
     def _start(self) -> None:
         name = secrets.token_urlsafe(9)
@@ -100,7 +102,7 @@ def _renew(planner: Planner, stopping: threading.Event) -> None:
 
 
 def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
+    os.read(0, 1)  # not through sys.stdin, whose lock would be in the way when the interpreter ends
     os._exit(0)
 
 
