@@ -30,6 +30,8 @@ class Service:
     writer: Writer
     gate: Gate
     clock: Callable[[], float] = time.time
+    patience: float = 2.0
+    """A judge for whom no question is ready waits for one up to so many seconds, before he is told to ask again."""
     judges: RateLimit = field(init=False)
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
     """For those who come with a wrong token."""

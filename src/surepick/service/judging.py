@@ -11,9 +11,6 @@ from surepick.service.context import Invited, Judge, Running, Service, StudyId
 from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
 from surepick.store import Forbidden, judges, judging, studies
 
-PATIENCE_SECONDS = 2.0
-"""A judge for whom no question is ready waits for one up to so long, before he is told to ask again."""
-
 LOOK_SECONDS = 0.1
 
 MOST_AT_ONCE = 100
@@ -51,10 +48,11 @@ async def take_questions(
 
     Fewer or none come back where none are ready; ask again as long as `open` is true.
     """
-    end = service.clock() + PATIENCE_SECONDS
+    now = asyncio.get_running_loop().time
+    end = now() + service.patience
     while True:
         taken: judging.Taken = await service.write(judging.take, judging.Take(study, judge.judge, n, service.clock()))
-        if taken.questions or not taken.open or service.clock() > end:
+        if taken.questions or not taken.open or now() >= end:
             return await run_in_threadpool(_shown, service, study, taken)
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -6,7 +6,7 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -237,6 +237,11 @@ class Session:
     def outstanding(self) -> list[Question]:
         """Questions handed out that have no answer, skip or tie yet, in the order asked."""
         return [self._questions[one] for stage in self._stages for one in sorted(stage.waiting)]
+
+    @property
+    def questions(self) -> Mapping[int, Question]:
+        """All questions asked, by id."""
+        return self._questions
 
     @property
     def answered(self) -> int:

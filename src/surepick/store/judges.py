@@ -51,9 +51,10 @@ def standing_answers(connection: sa.Connection, study: str, judge: str) -> int:
 
 
 def revoke(connection: sa.Connection, study: str, judge: str) -> None:
-    """Let the judge's link work no longer; what he said so far stays."""
+    """Let the judge's link work no longer; what he said so far stays, and his open questions are not waited for."""
     get(connection, study, judge)
     connection.execute(sa.update(judges).where(judges.c.id == judge).values(revoked=True))
+    _expire(connection, study, judge)
 
 
 def forget(connection: sa.Connection, study: str, judge: str) -> int:
@@ -62,6 +63,7 @@ def forget(connection: sa.Connection, study: str, judge: str) -> int:
     His answers stay, as nobody's. What they were is all that the evidence counts, so verdict and certificate stand.
     """
     row = get(connection, study, judge)
+    _expire(connection, study, judge)
     nobody = "deleted-" + secrets.token_urlsafe(9)
     connection.execute(sa.insert(judges).values(id=nobody, study=study, name="", created=row["created"], revoked=True))
     connection.execute(sa.update(questions).where(questions.c.judge == judge).values(judge=nobody))
@@ -82,3 +84,11 @@ def forget(connection: sa.Connection, study: str, judge: str) -> int:
     # Whoever plans the study now has the old name in memory.
     connection.execute(sa.update(studies).where(studies.c.id == study).values(planner=None, term=studies.c.term + 1))
     return rewritten
+
+
+def _expire(connection: sa.Connection, study: str, judge: str) -> None:
+    connection.execute(
+        sa.update(questions)
+        .where(questions.c.study == study, questions.c.judge == judge, questions.c.closed.is_(False))
+        .values(leased_until=0.0)
+    )

@@ -218,6 +218,7 @@ def _undo(connection: sa.Connection, request: Undo) -> Said | SurepickError:
             at=request.now,
         )
     )
+    connection.execute(sa.update(questions).where(questions.c.id == said.question).values(closed=False))
     return said
 
 
