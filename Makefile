@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+UV := $(VENV)/.uv
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
 .PHONY: help demo test check format lock clean
@@ -9,16 +11,26 @@ READY := $(VENV)/.ready
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): requirements.lock pyproject.toml
+$(UV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "surepick needs Python 3.11 or newer, found " + sys.version.split()[0] + "; set PYTHON=/path/to/python3")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' requirements.lock)"
+	@touch $@
+
+$(READY): $(UV) requirements.lock pyproject.toml
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)  ## show the main job on a built-in example
-	@$(BIN)/surepick interval examples/clicks.csv --at examples/clicks_points.csv --data fixed --plot out/demo.png
+# The demonstration needs a tenth of what development needs, so it does not wait for the rest.
+$(CORE): $(UV) requirements.lock pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements.lock hatchling editables
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint requirements.lock \
+	  --no-build-isolation --editable '.[plots]'
+	@touch $@
+
+demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite colour, and see how sure that is
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/favourite_colour.py
 
 # Two test processes on small matrices: threads inside BLAS would only get in their way.
 test: check  ## run all checks and all tests

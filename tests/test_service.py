@@ -208,14 +208,14 @@ def test_items_change_midway_in_a_new_phase(desk: Desk) -> None:
     assert well(desk)
 
 
-@pytest.mark.parametrize("kind", ["yes-no", "mix"])
+@pytest.mark.parametrize("kind", ["items", "both"])
 def test_other_kinds_of_questions(desk: Desk, kind: str) -> None:
     one = desk.begin(kind=kind, items=[{"name": "x"}, {"name": "y"}])
     judge = desk.judge(one)
     count = 0
     for _ in range(4):
         for question in judge.take(2)["questions"]:
-            assert kind == "mix" or question["b"] is None
+            assert kind == "both" or question["b"] is None
             assert question["answers"] == (
                 ["yes", "no", "skip"] if question["b"] is None else ["a", "b", "tie", "skip"]
             )

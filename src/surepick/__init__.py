@@ -4,8 +4,9 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import design, identify, limits
+from surepick import checks, contextual, design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
+from surepick.checks import Answers, Check, check_all
 from surepick.confidence import (
     Evidence,
     Intervals,
@@ -17,6 +18,21 @@ from surepick.confidence import (
     interval_printed,
     interval_wald,
     plug_in_evidence,
+)
+from surepick.contextual import (
+    ContextualSession,
+    EcoLog,
+    Greedy,
+    LikelihoodRatioUcb,
+    LogisticThompson,
+    LogisticUcb,
+    OfuGlb,
+    OfuLog,
+    OnePassUcb,
+    SquareCb,
+    SupCbGlm,
+    SupLogistic,
+    UcbGlm,
 )
 from surepick.design import (
     Design,
@@ -34,6 +50,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -56,22 +73,34 @@ from surepick.session import Question, Session, find_best
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Answers",
     "Anytime",
     "CannotClose",
     "CertificateRefused",
+    "Check",
     "Checked",
+    "ContextualSession",
     "Design",
     "DesignStatus",
+    "EcoLog",
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
+    "Greedy",
     "Guarantee",
     "Intervals",
     "InvalidInput",
+    "LikelihoodRatioUcb",
+    "LogisticThompson",
+    "LogisticUcb",
     "MissingExtra",
     "NotIdentifiable",
+    "OfuGlb",
+    "OfuLog",
+    "OnePassUcb",
     "Passive",
     "Plan",
     "Policy",
@@ -83,13 +112,20 @@ __all__ = [
     "RageLinear",
     "Rival",
     "Session",
+    "SquareCb",
     "Status",
+    "SupCbGlm",
+    "SupLogistic",
     "SurepickError",
     "Tally",
+    "UcbGlm",
     "Uniform",
     "Verdict",
     "Wait",
     "apportion",
+    "check_all",
+    "checks",
+    "contextual",
     "d_optimal",
     "design",
     "find_best",

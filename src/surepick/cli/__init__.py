@@ -4,8 +4,10 @@ import sys
 
 import typer
 
+from surepick.cli.ask import ask
 from surepick.cli.bench import bench
 from surepick.cli.design import design
+from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
 from surepick.cli.serve import serve
@@ -20,6 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(find)
+app.command()(ask)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)

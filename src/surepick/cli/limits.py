@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from surepick.forecast import Forecast
+    from surepick.identify import Forecast
     from surepick.limits import Formula, Instance, LowerBound
     from surepick.tables import Table
 
@@ -142,7 +142,7 @@ def _truth(
         from surepick.cli.answers import BOOKKEEPING, NOT_FEATURES
 
         features = [name for name in table.columns if name not in NOT_FEATURES + BOOKKEEPING] or names
-        return _read_theta(theta, features)
+        return read_theta(theta, features)
     from surepick.cli.answers import read_answers
     from surepick.confidence.result import pooled
     from surepick.logistic import fit
@@ -154,7 +154,7 @@ def _truth(
     return estimate.theta
 
 
-def _read_theta(path: Path, features: list[str]) -> "NDArray[np.float64]":
+def read_theta(path: Path, features: list[str]) -> "NDArray[np.float64]":
     """One number a feature, in any order."""
     import numpy as np
 

@@ -201,9 +201,9 @@ def _one_penalty(
     half: Floats,
 ) -> Tilted:
     below, vectors = passed.below, passed.below.vectors
-    weighted, ones = penalty[:, None] * below.pulls, penalty[:, None] * below.wins
     usable = np.isfinite(penalty)
-    weighted, ones = np.where(usable[:, None], weighted, 1.0), np.where(usable[:, None], ones, 0.5)
+    finite = np.where(usable, penalty, 1.0)[:, None]  # where it is not, nothing is claimed below
+    weighted, ones = finite * below.pulls, finite * below.wins
     theta = passed.points
     for _ in range(8):
         yes = probability_of_yes(theta @ vectors.rows.T)

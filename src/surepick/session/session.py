@@ -7,7 +7,7 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,42 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.forecast import FEWEST, OpenStage, forecast_further
+from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.session.question import Question
+from surepick.session.table import answers_of
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Event = dict[str, Any]
 
 FORMAT = 1
 """Version of the log's format."""
 
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """One question: which of two items, or yes/no about one, or about a bare vector.
-
-    The answer 1 means "the first" or "yes", and has probability 1/(1+exp(−vectorᵀθ*)).
-    """
-
-    id: int
-    stage: int
-    measurement: int
-    """Row of the problem's measurements."""
-    vector: Floats
-    """That row, with the sign of the order shown."""
-    first: str | None
-    """The item shown first, or the one asked about; None for a bare vector."""
-    second: str | None
-    """The item shown second, if there is one."""
-    swapped: bool
-    """Whether the pair is shown in the reverse order of the problem's."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What a judge needs to know."""
-        return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
-            {} if self.first is not None else {"vector": self.vector.tolist()}
-        )
+FRESH = 0.25
+"""A forecast serves until so many more answers are in, relative to those it was made with."""
 
 
 @dataclass
@@ -70,6 +49,15 @@ class _Stage:
     def finished(self) -> bool:
         """Whether nothing of it is left to hand out or to wait for."""
         return not self.waiting and not self.unissued.any()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The last forecast, and when and how it was made."""
+
+    forecast: Forecast
+    at: int
+    made_with: tuple[int, int]
 
 
 class Session:
@@ -122,6 +110,7 @@ class Session:
         self._sealed = 0
         self._settled = 0
         self._verdict: Verdict | None = None
+        self._forecast: _Kept | None = None
 
     @classmethod
     def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
@@ -259,7 +248,10 @@ class Session:
         return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
 
     def verdict(self) -> Verdict:
-        """The verdict: final and for ever once reached, else `open` with what is known on complete stages."""
+        """The verdict: final and for ever once reached, else `open` with what is known on complete stages.
+
+        An open one has a `forecast` of further questions, simulated when it is looked at.
+        """
         if self._verdict is not None:
             return self._verdict
         self._settle()
@@ -268,24 +260,53 @@ class Session:
             self._do({"event": "verdict", **result.to_json()})
         elif self.complete_stages > self._sealed:
             self._do({"event": "look", "stages": self.complete_stages})
-        return self._verdict or result
+        return self._verdict or replace(result, forecaster=self.forecast)
 
     def certificate(self) -> dict[str, Any]:
         """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
         make = getattr(self.policy, "certificate", None)
         if make is None:
             raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+        reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
+        if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
+            return Session.replay(self.log[:reached], policy=self.policy).certificate()
         self._settle()
         certificate: dict[str, Any] = make(self._state)
         return certificate
 
-    def progress(self) -> tuple[Any, list[tuple[Plan, Integers, Integers]]]:
-        """The policy's state with all answers filed, and the stages with pulls and wins so far; nothing is logged.
+    def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
+        """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
+        return check_all(answers_of(self.problem, self.log), level=level)
 
-        It is what a simulation goes on from, to say how long the rest will take.
+    def progress(self) -> tuple[Any, list[OpenStage]]:
+        """The policy's state with all answers filed, and the stages as they stand; nothing is logged.
+
+        It is what a simulation goes on from (`surepick.forecast.forecast_further`), in another thread if need be.
         """
         self._settle()
-        return self._state, [(stage.plan, stage.pulls.copy(), stage.wins.copy()) for stage in self._stages]
+        return self._state, [self._as_it_stands(stage) for stage in self._stages]
+
+    def _as_it_stands(self, stage: _Stage) -> OpenStage:
+        left = stage.unissued.copy()
+        for question in stage.waiting:
+            left[_place(stage.plan, self._questions[question].measurement)] += 1
+        return OpenStage(stage.plan, stage.pulls.copy(), stage.wins.copy(), left)
+
+    def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
+        """How many more questions it will take, with an 80% interval; heuristic.
+
+        It is simulated anew (one search a draw, seconds for a small problem) when a quarter more answers are in than
+        when it was last made; in between it is the last one, less the answers since. So it may be called after every
+        answer.
+        """
+        if self._verdict is not None:
+            nothing = np.zeros(draws, dtype=np.int64)
+            return Forecast(self.policy.name, nothing, nothing.astype(bool), 0, 0, price)
+        kept = self._forecast
+        if kept is None or kept.made_with != (draws, seed) or not 0 <= self.answered - kept.at <= FRESH * kept.at:
+            made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
+            kept = self._forecast = _Kept(made, self.answered, (draws, seed))
+        return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""

@@ -8,6 +8,7 @@ from surepick.studies.frame import Options, Study, run_study
 MODULES = {
     "anytime": "surepick.studies.anytime",
     "burnin": "surepick.studies.burnin",
+    "checks": "surepick.studies.checks",
     "contextual": "surepick.studies.contextual",
     "coverage": "surepick.studies.coverage",
     "crossing": "surepick.studies.crossing",
