@@ -62,9 +62,10 @@ class StudyIn(StudySettings):
 
 
 class Created(BaseModel):
-    """A new study."""
+    """A new study; of an upload also how its columns became features."""
 
     id: str
+    steps: list[str] = []
 
 
 class StateIn(Strict):
