@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from surepick.service.observer import observe
+from surepick.service.observer import foresee, observe
 from surepick.service.settings import Settings
 from surepick.store import Database, Planner
 from surepick.store.planner import release
@@ -23,6 +23,9 @@ WATCH_SECONDS = 0.2
 BUSY_SECONDS = 0.02
 IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
+
+OBSERVER_NICE = 10
+"""The observer leaves the processors to others when they are busy."""
 
 logger = logging.getLogger("surepick.workers")
 
@@ -83,6 +86,9 @@ def help_for_ever(kind: str, name: str, settings: Settings) -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if kind == "observer":
+        os.nice(OBSERVER_NICE)
+        forecasts = threading.Thread(target=_again_and_again, args=(lambda: foresee(database), stopping), daemon=True)
+        forecasts.start()
         _again_and_again(lambda: observe(database), stopping)
         return
     planner = Planner(database, name=name)
