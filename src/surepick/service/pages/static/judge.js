@@ -12,7 +12,7 @@ const outbox = new Outbox(token, showSaved, onRefusal);
 const hand = [];
 const handled = new Set(); // ids of questions answered or in hand here
 let invitation = null;
-let mine = 0;
+let mine = 0; // answers of this judge
 let study = { answered: 0, remaining: null };
 let shownAt = 0;
 let last = null; // the question answered last, which can be undone
@@ -192,8 +192,8 @@ function onKey(event) {
 
 function showProgress() {
   const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} more in all`;
-  const answers = mine === 1 ? "1 answer" : `${mine.toLocaleString("en")} answers`;
-  find("progress").textContent = invitation ? `You gave ${answers}${more}` : "";
+  const answers = mine === 1 ? "1 answer" : `${mine ? mine.toLocaleString("en") : "no"} answers`;
+  find("progress").textContent = invitation ? `${answers} from you${more}` : "";
   const bar = find("bar");
   bar.hidden = study.remaining === null;
   bar.value = study.remaining === null ? 0 : study.answered / Math.max(1, study.answered + study.remaining);
