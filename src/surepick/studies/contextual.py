@@ -186,14 +186,16 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 if points:
                     axes.plot(*zip(*points, strict=True), "-o", ms=4, color=colours[policy], label=policy)
             label = "norm of theta" if at == "norm" else "number of arms"
-            axes.set(xscale="log", yscale="log", xlabel=label, ylabel="regret")
+            axes.set(xscale="log", yscale="log", xlabel=label, ylabel="mean regret")
+            axes.set_xticks(*((NORMS, [f"{norm:g}" for norm in NORMS]) if at == "norm" else (ARMS, ARMS)), minor=False)
+            axes.minorticks_off()
         if panels[-1].lines:
             panels[-1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return paths
 
 
 def _draw_band(axes: Any, rows: list[Row], colour: Any) -> None:
-    """Mean of the runs (the median would hide that Greedy is stuck in a third of them) and the band of their middle half."""
+    """Mean of the runs, which a few that are stuck dominate as they should, and the band of the middle half."""
     steps = checkpoints(rows[0]["horizon"])
     curves = np.maximum(np.array([row["curve"] for row in rows]), 1e-2)
     style = "-" if rows[0]["guarantee"] == "proved" else "--"
