@@ -9,26 +9,26 @@ from fastapi.responses import JSONResponse
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, site, studies
+from surepick.service import judging, pages, site, studies
 from surepick.service.auth import Gate, shared_secret
 from surepick.service.context import Service
 from surepick.service.headers import Guard
 from surepick.service.settings import Settings
-from surepick.service.workers import PlannerProcesses
+from surepick.service.workers import Helpers
 from surepick.store import Conflict, Forbidden, NotFound, Writer, open_database
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service on its database. Planning processes run while the application does."""
+    """The service on its database. Planners and an observer run beside it."""
     chosen = settings or Settings()
     database = open_database(chosen.database)
     service = Service(chosen, database, Writer(database), Gate(shared_secret(database), chosen.token_hash))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with PlannerProcesses(chosen):
+        with Helpers(chosen):
             yield
         service.writer.close()
         database.close()
@@ -44,6 +44,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.service = service
     for router in (judging.router, studies.router, site.router):
         app.include_router(router)
+    pages.install(app)
     app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

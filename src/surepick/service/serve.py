@@ -110,7 +110,8 @@ def _study_from_file(path: Path, database: Database, base: str) -> str:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the name.") from None
-    found, pictures = items_from_json(items_from_table(path.name, content, settings), settings)
+    rows, _ = items_from_table(path.name, content, settings)
+    found, pictures = items_from_json(rows, settings)
     now = time.time()
     with database.writing() as connection:
         study = studies.create(
