@@ -172,9 +172,8 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
             title = "fresh arms in the unit ball" if instance == "ball" else "greedy's trap"
             axes.set(xscale="log", yscale="log", xlabel="step", ylabel="mean regret (solid: proved)", title=title)
         shown = {line.get_label(): line for axes in panels for line in axes.lines}  # each policy once
-        panels[-1].legend(
-            shown.values(), shown.keys(), fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0)
-        )
+        handles = list(shown.values())
+        panels[-1].legend(handles=handles, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     with figure(paths[1], columns=2, size=(11.0, 4.4)) as panels:
         for axes, instance, at in zip(panels, ("norm", "arms"), ("norm", "arms"), strict=True):
             for policy in FEW:
