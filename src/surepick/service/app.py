@@ -14,22 +14,20 @@ from surepick.service.auth import Gate, shared_secret
 from surepick.service.context import Service
 from surepick.service.headers import Guard
 from surepick.service.settings import Settings
-from surepick.service.workers import Helpers
 from surepick.store import Conflict, Forbidden, NotFound, Writer, open_database
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service on its database. Planners and an observer run beside it."""
+    """The service on its database. Planners and an observer run beside it, see `helpers`."""
     chosen = settings or Settings()
     database = open_database(chosen.database)
     service = Service(chosen, database, Writer(database), Gate(shared_secret(database), chosen.token_hash))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        with Helpers(chosen):
-            yield
+        yield
         service.writer.close()
         database.close()
 
