@@ -2,8 +2,8 @@
 
     python tests/service_crash.py sqlite --kills 200 --judges 50
 
-Kills hit a worker, planner, observer or their foreman, which is replaced, or (one in twenty) all processes at once, after
-which the same command is started again. Judges repeat each request until it is acknowledged.
+Kills hit a worker, planner, observer or their foreman, which is replaced, or (one in twenty) all processes at once,
+after which the same command is started again. Judges repeat each request until it is acknowledged.
 """
 
 import argparse
