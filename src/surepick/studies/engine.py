@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from surepick.errors import InvalidInput, MissingExtra, SurepickError
@@ -9,6 +10,9 @@ from surepick.errors import InvalidInput, MissingExtra, SurepickError
 Engine = Literal["local", "ray", "dask"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+PORTION = 4
+"""Tasks a process, in one portion, where an engine cannot hand over results one by one."""
 
 ATTEMPTS = 3
 """How often workers may die before a sweep is given up; what was finished is kept."""
@@ -31,14 +35,17 @@ def run_everywhere(
     """
     if engine == "local" and address is not None:
         raise InvalidInput(f"--address {address} is that of a cluster; say --engine ray or --engine dask, too.")
-    from joblib import Parallel, delayed
+    from joblib import delayed, effective_n_jobs
 
     left = dict(enumerate(tasks))
-    with _cluster(engine, jobs, address) as backend:
-        for attempt in range(ATTEMPTS):
-            calls = [delayed(_guarded)(work, number, task) for number, task in left.items()]
+    with _cluster(engine, jobs, address):
+        # Ray's backend returns whole lists only, so it gets the tasks in portions, and no more than one is ever lost.
+        portion = PORTION * int(effective_n_jobs(jobs)) if engine == "ray" else len(left)
+        deaths = 0
+        while left:
+            calls = [delayed(_guarded)(work, number, left[number]) for number in list(left)[:portion]]
             try:
-                for number, result, error in Parallel(n_jobs=jobs, return_as="generator_unordered", **backend)(calls):
+                for number, result, error in _results(calls, jobs, engine):
                     if error is not None:
                         raise _TaskRaised(error)
                     del left[number]
@@ -47,13 +54,18 @@ def run_everywhere(
                 raised_by_task: Exception = raised.args[0]
                 raise raised_by_task from None
             except Exception as error:  # whatever an engine says when a worker dies
-                if attempt == ATTEMPTS - 1:
+                deaths += 1
+                if deaths == ATTEMPTS:
                     raise SweepFailed(
                         f"Workers of the engine {engine} died {ATTEMPTS} times ({type(error).__name__}: {error}); what "
                         "was finished is kept, and the same command goes on."
                     ) from error
-            if not left:
-                return
+
+
+def _results(calls: list[Any], jobs: int, engine: Engine) -> Iterator[Any]:
+    from joblib import Parallel
+
+    yield from Parallel(n_jobs=jobs, return_as="list" if engine == "ray" else "generator_unordered")(calls)
 
 
 class _TaskRaised(Exception):
@@ -68,50 +80,44 @@ def _guarded(work: Callable[[Task], Result], number: int, task: Task) -> tuple[i
 
 
 @contextmanager
-def _cluster(engine: Engine, jobs: int, address: str | None) -> Iterator[dict[str, Any]]:
-    """What joblib needs to use the engine; without an address a cluster of processes is started here, and ended."""
+def _cluster(engine: Engine, jobs: int, address: str | None) -> Iterator[None]:
+    """Have joblib use the engine; without an address a cluster of processes is started here, and ended."""
+    from joblib import effective_n_jobs, parallel_config
+
+    processes = int(effective_n_jobs(jobs))  # before joblib knows of the cluster
     with ExitStack() as stack:
         if engine == "ray":
-            _start_ray(stack, jobs, address)
+            _start_ray(stack, processes, address)
         elif engine == "dask":
-            _start_dask(stack, jobs, address)
-        yield {} if engine == "local" else {"backend": engine}
+            _start_dask(stack, processes, address)
+        if engine != "local":
+            stack.enter_context(parallel_config(backend=engine))
+        yield
 
 
-def _start_ray(stack: ExitStack, jobs: int, address: str | None) -> None:
+def _start_ray(stack: ExitStack, processes: int, address: str | None) -> None:
     try:
-        import ray
-        from ray.util.joblib import register_ray
+        ray: Any = import_module("ray")
+        import_module("ray.util.joblib").register_ray()
     except ImportError:
         raise MissingExtra("The engine ray needs Ray; install surepick[ray].") from None
-    register_ray()
-    if not ray.is_initialized():
-        where: dict[str, Any] = {"num_cpus": _processes(jobs)} if address is None else {"address": address}
-        try:
-            ray.init(
-                **where, include_dashboard=None if address else False, log_to_driver=False, configure_logging=False
-            )
-        except ConnectionError as error:
-            raise InvalidInput(f"There is no Ray cluster at {address} ({error}).") from None
-        stack.callback(ray.shutdown)
-
-
-def _start_dask(stack: ExitStack, jobs: int, address: str | None) -> None:
+    where: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False} if address is None else {}
     try:
-        from distributed import Client, LocalCluster
+        ray.init(address=address, log_to_driver=False, configure_logging=False, **where)
+    except ConnectionError as error:
+        raise InvalidInput(f"There is no Ray cluster at {address} ({error}).") from None
+    stack.callback(ray.shutdown)
+
+
+def _start_dask(stack: ExitStack, processes: int, address: str | None) -> None:
+    try:
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise MissingExtra("The engine dask needs Dask; install surepick[dask].") from None
     try:
         where = address or stack.enter_context(
-            LocalCluster(n_workers=_processes(jobs), threads_per_worker=1, processes=True, dashboard_address=None)
+            distributed.LocalCluster(n_workers=processes, threads_per_worker=1, processes=True, dashboard_address=None)
         )
-        stack.enter_context(Client(where, timeout="10s"))
+        stack.enter_context(distributed.Client(where, timeout="10s"))
     except (OSError, TimeoutError) as error:
         raise InvalidInput(f"There is no Dask scheduler at {address} ({error}).") from None
-
-
-def _processes(jobs: int) -> int:
-    """Processes of a cluster started here: -1 means all cores."""
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs(jobs))

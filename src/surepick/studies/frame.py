@@ -83,6 +83,7 @@ def run_study(
     waiting = [(key, task) for key, task in zip(keys, tasks, strict=True) if key not in finished]
     progress(len(tasks) - len(waiting), len(tasks))
     work = partial(_run_task, study.run, options.seed)
+    _end_last_line(journal)
     with journal.open("a") as file:
         for number, rows in run_everywhere(
             work, [task for _, task in waiting], jobs=jobs, engine=engine, address=address
@@ -137,6 +138,13 @@ def _finished(journal: Path) -> dict[str, list[Row]]:
         except (json.JSONDecodeError, KeyError, TypeError):
             continue
     return done
+
+
+def _end_last_line(journal: Path) -> None:
+    """A line cut off by an interruption must not swallow the next one."""
+    if journal.exists() and not journal.read_bytes().endswith(b"\n"):
+        with journal.open("a") as file:
+            file.write("\n")
 
 
 def _lines(journal: Path) -> Iterable[str]:
