@@ -51,8 +51,8 @@ class TestMinimisation:
     """A global search on the true objective finds nothing below a bound; `surepick study minimisation` has the rest."""
 
     def test_no_theta_lies_below_a_certified_bound_and_raised_bounds_would_be_found_out(self) -> None:
-        summary = minimisation.summarise(minimisation.run({"block": 0, "runs": 25}, np.random.default_rng(11)))
-        assert summary["problems"] == 25
+        summary = minimisation.summarise(minimisation.run({"block": 0, "runs": 15}, np.random.default_rng(11)))
+        assert summary["problems"] == 15
         assert summary["too_high"] == 0
         caught = {each["rule"]: each for each in summary["cells"]}
         assert caught["plug-in"]["caught_if_raised_by_0.1"] > 0.8
