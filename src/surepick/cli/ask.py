@@ -73,13 +73,13 @@ def ask(
     began = time.perf_counter()
     horizon = Horizon(policy)
     _Conversation(session, table, avoid, horizon, Console(stderr=True)).run(budget)
-    horizon.close()
     outcome = Outcome(
         session,
         table,
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=time.perf_counter() - began,
         ended="interrupted",
+        forecast=horizon.known(session),
     )
     if report is not None:
         write_report(outcome, report)

@@ -1,8 +1,8 @@
 """What a search looks like while it runs: who is still in, how strong the evidence is, how long it may take."""
 
 import math
+import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
@@ -11,8 +11,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from surepick.forecast import forecast_further
-from surepick.identify import Forecast, Policy, Verdict
+from surepick.forecast import OpenStage, forecast_further
+from surepick.identify import Forecast, Policy, Problem, Verdict
 from surepick.items import ItemTable
 from surepick.session import Session
 
@@ -41,40 +41,44 @@ def named(items: ItemTable, name: str) -> Text:
 def survivors(items: ItemTable, verdict: Verdict, *, most: int = MOST_SHOWN) -> Text:
     """Items not excluded: all swatches where there are colours, else the first few names."""
     if "colour" in items.shown:
+        width = 1 if len(items.names) > 30 else 2
         return Text("").join(
-            swatch(items, name) if name in verdict.surviving else Text("··", style="dim") for name in items.names
+            swatch(items, name, width=width) if name in verdict.surviving else Text("·" * width, style="dim")
+            for name in items.names
         )
     shown = ", ".join(items.label(name) for name in verdict.surviving[:most])
     return Text(shown + (f" and {len(verdict.surviving) - most} more" if len(verdict.surviving) > most else ""))
 
 
 class Horizon:
-    """How many more questions it may take, simulated in the background whenever a quarter more answers are in."""
+    """How many more questions it may take, simulated in the background whenever half as many answers more are in."""
 
     def __init__(self, policy: Policy[Any]) -> None:
         self._policy = policy
-        self._pool = ThreadPoolExecutor(1)
-        self._coming: Future[Forecast] | None = None
         self._known: tuple[int, Forecast] | None = None
-        self._from = 0
+        self._at_work: threading.Thread | None = None
 
     def sentence(self, session: Session) -> str:
-        """What is known by now; the first time nothing."""
-        if self._coming is not None and self._coming.done():
-            self._known, self._coming = (self._from, self._coming.result()), None
-        if self._coming is None and session.answered >= 1.25 * (0 if self._known is None else self._known[0]):
-            self._from = session.answered
-            self._coming = self._pool.submit(
-                forecast_further, session.problem, self._policy, *session.progress(), draws=9, seed=self._from
+        """What is known by now; at first nothing."""
+        idle = self._at_work is None or not self._at_work.is_alive()
+        if idle and session.answered >= max(10, 1.5 * (0 if self._known is None else self._known[0])):
+            # A daemon: whoever is done with the search does not wait for it.
+            self._at_work = threading.Thread(
+                target=self._look, args=(session.answered, session.problem, *session.progress()), daemon=True
             )
-        if self._known is None:
-            return ""
-        at, forecast = self._known
-        return forecast.after(session.answered - at).sentence
+            self._at_work.start()
+        known = self.known(session)
+        return "" if known is None else known.sentence
 
-    def close(self) -> None:
-        """Wait for nothing."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def known(self, session: Session) -> Forecast | None:
+        """The last forecast, less the answers since; None before the first, and when there is a verdict."""
+        if self._known is None or session.final is not None:
+            return None
+        at, forecast = self._known
+        return forecast.after(session.answered - at)
+
+    def _look(self, answered: int, problem: Problem, state: Any, stages: list[OpenStage]) -> None:
+        self._known = (answered, forecast_further(problem, self._policy, state, stages, seed=answered))
 
 
 class Watch:
@@ -96,8 +100,6 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
-        if self._horizon is not None:
-            self._horizon.close()
 
     def __call__(self, search: "Search") -> None:
         """Look again if that does not take more than its share of the time."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.logistic import probability_of_yes, softplus, variance
-from surepick.logistic.fit import bennett
+from surepick.logistic.problem import bennett
 
 Floats = NDArray[np.float64]
 

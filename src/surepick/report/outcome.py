@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from surepick.checks import Check
+from surepick.checks import Answers, Check, check_all
 from surepick.identify import Forecast, Verdict
 from surepick.items import ItemTable
 from surepick.report.comparison import Comparison
@@ -37,8 +37,12 @@ class Outcome:
     truth: str | None = None
     """The best item, where the judge was simulated and it is known."""
     comparison: Comparison | None = None
+    recorded: Answers | None = None
+    """Recorded votes as they were shown, where such were replayed."""
     remaining: int | None = None
     """Recorded votes that were not needed."""
+    forecast: Forecast | None = None
+    """How many more questions it may take, where that was simulated while it ran."""
     ranks: bool = False
     """Whether the fields are to hold intervals on scores and ranks."""
 
@@ -72,13 +76,8 @@ class Outcome:
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Whether what the verdict takes for granted is in doubt."""
-        return self.session.checks(level=LEVEL)
-
-    @cached_property
-    def forecast(self) -> Forecast | None:
-        """How many more questions it would have taken, where the search was broken off; takes seconds."""
-        broken_off = self.ended in ("interrupted", "cost cap reached", "judges failed")
-        return self.session.forecast() if broken_off and not self.verdict.status.final else None
+        recorded = self.recorded
+        return self.session.checks(level=LEVEL) if recorded is None else check_all(recorded, level=LEVEL)
 
     @cached_property
     def standing(self) -> Standing | None:
