@@ -145,13 +145,17 @@ def test_plausible_truths_follow_the_answers(problem):
     rows = problem.measurements
     none = Tally(rows, np.zeros(len(rows), dtype=int), np.zeros(len(rows), dtype=int))
     before = plausible_truths(problem, none, 4000, 0) @ rows.T
-    assert np.sqrt(np.mean(before**2)) == pytest.approx(2.0, rel=0.05)
+    assert np.mean(before**2) == pytest.approx((1 + 4 + 16) / 3, rel=0.1)  # each spread as likely as the others
     assert np.abs(before.mean(axis=0)).max() < 0.2
     pulls = np.full(len(rows), 4000)
     wins = np.rint(pulls / (1 + np.exp(-rows @ THETA))).astype(int)
     after = plausible_truths(problem, Tally(rows, pulls, wins), 4000, 0) @ rows.T
     np.testing.assert_allclose(after.mean(axis=0), rows @ THETA, atol=0.02)
     assert after.std(axis=0).max() < 0.06
+    # A judge who is never in doubt is taken for one with a large spread.
+    wins = np.where(rows @ THETA > 0, 20, 0)
+    sure = plausible_truths(problem, Tally(rows, np.full(len(rows), 20), wins), 4000, 0) @ rows.T
+    assert np.mean(sure**2) > 16
 
 
 def test_refusals_are_one_sentence(problem):

@@ -86,8 +86,8 @@ def forecast_further(
     """Further questions that a running session will take, by simulating it forward on a sample of plausible truths.
 
     `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
-    truths are normal around the penalised fit of all answers so far, with the curvature there (Laplace); before any
-    answer the log-odds of an answer have a usual spread (`plausible_truths`). Costs one simulated search a draw.
+    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search a
+    draw, with fewer looks than in earnest.
     """
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
