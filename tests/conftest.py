@@ -1,6 +1,7 @@
 """Settings and small helpers shared by all tests."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,21 @@ from hypothesis import settings
 from scipy.io import savemat
 from scipy.stats import binom
 
+from databases import fresh_database, postgres_folder, postgres_server
 from surepick.logistic import probability_of_yes
 
 settings.register_profile("surepick", derandomize=True, deadline=None, max_examples=50, print_blob=False)
 settings.load_profile("surepick")
+
+
+def pytest_configure() -> None:
+    """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
+    folder = Path(__file__).parent.parent / "src/surepick/contextual/compiled"
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for index in folder.glob("__pycache__/*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
 
 FALSE_ALARM = 1e-4
 """Chance that a statistical test fails although what it tests is true."""
@@ -31,6 +43,25 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 def sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-value))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server that runs as long as the tests do."""
+    if postgres_folder() is None:
+        pytest.skip("no PostgreSQL server is installed; the Debian package is postgresql")
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of either kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/studies.db"
+    else:
+        with fresh_database(request.getfixturevalue("postgres")) as url:
+            yield url
 
 
 def write_zappos(folder: Path, *, images: int = 60, features: int = 12, votes: int = 900) -> np.ndarray:

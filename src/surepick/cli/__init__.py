@@ -10,8 +10,9 @@ from surepick.cli.design import design
 from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
+from surepick.cli.serve import serve
 from surepick.cli.study import study
-from surepick.cli.verify import verify_certificate
+from surepick.cli.verify import verify, verify_certificate
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -28,6 +29,8 @@ app.command()(interval)
 app.command()(limits)
 app.command()(study)
 app.command()(bench)
+app.command()(serve)
+app.command()(verify)
 app.command()(verify_certificate)
 
 

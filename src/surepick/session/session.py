@@ -6,7 +6,7 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -108,6 +108,7 @@ class Session:
         self._answers: dict[int, int] = {}
         self._changed: set[int] = set()
         self._sealed = 0
+        self._settled = 0
         self._verdict: Verdict | None = None
         self._forecast: _Kept | None = None
 
@@ -202,15 +203,18 @@ class Session:
         self._close(question, "tie", judge)
 
     def undo(self, question: int | None = None) -> Question:
-        """Take back an answer (the last one unless told), until its stage is evaluated; the question is open again."""
+        """Take back an answer, skip or tie (the last answer unless told), until its stage is evaluated.
+
+        The question is open again.
+        """
         if question is None:
             if not self._answers:
                 raise InvalidInput("There is no answer to undo.")
             question = next(reversed(self._answers))
         known = self._question(question)
-        if question not in self._answers:
+        if question not in self._answers and question not in self._stages[known.stage].closed:
             raise InvalidInput(f"Question {question} has no answer to undo.")
-        if known.stage < self._sealed:
+        if known.stage < max(self._sealed, self._settled):
             raise InvalidInput(
                 f"The answer to question {question} can no longer be undone: its stage {known.stage} has been "
                 "evaluated, and a change now would depend on what it showed."
@@ -224,9 +228,24 @@ class Session:
         return [self._questions[one] for stage in self._stages for one in sorted(stage.waiting)]
 
     @property
+    def questions(self) -> Mapping[int, Question]:
+        """All questions asked, by id."""
+        return self._questions
+
+    @property
     def answered(self) -> int:
         """Number of answers filed."""
         return len(self._answers)
+
+    @property
+    def final(self) -> Verdict | None:
+        """The final verdict once it is reached; unlike `verdict()` it evaluates nothing."""
+        return self._verdict
+
+    @property
+    def complete_stages(self) -> int:
+        """Length of the longest run of finished stages from the first: what the next look will evaluate."""
+        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
 
     def verdict(self) -> Verdict:
         """The verdict: final and for ever once reached, else `open` with what is known on complete stages.
@@ -239,8 +258,8 @@ class Session:
         result = self.policy.verdict(self._state)
         if result.status.final:
             self._do({"event": "verdict", **result.to_json()})
-        elif self._complete_stages() > self._sealed:
-            self._do({"event": "look", "stages": self._complete_stages()})
+        elif self.complete_stages > self._sealed:
+            self._do({"event": "look", "stages": self.complete_stages})
         return self._verdict or replace(result, forecaster=self.forecast)
 
     def certificate(self) -> dict[str, Any]:
@@ -301,18 +320,22 @@ class Session:
         return not isinstance(outcome, Wait)
 
     def _settle(self) -> None:
-        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions."""
+        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions.
+
+        A stage is closed only where all before it are finished too: then it is evaluated, and until then each of its
+        answers can be undone. After the verdict nothing changes: what it rests on is what its certificate shows.
+        """
+        if self._verdict is not None:
+            return
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
             self._state = self.policy.absorb(self._state, number, tally)
-            if stage.finished and stage.closed:
-                self._state = self.policy.close(self._state, number)
             self._changed.discard(number)
-
-    def _complete_stages(self) -> int:
-        """Length of the longest run of finished stages from the first."""
-        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
+        for number in range(self._settled, self.complete_stages):
+            if self._stages[number].closed:
+                self._state = self.policy.close(self._state, number)
+            self._settled = number + 1
 
     def _question(self, question: int) -> Question:
         known = self._questions.get(question)
@@ -350,7 +373,7 @@ class Session:
         handler(event)
 
     def _on_stage(self, event: Event) -> None:
-        self._sealed = self._complete_stages()
+        self._sealed = self.complete_stages
         self._settle()
         plan = Plan.from_json(event)
         self._state = self.policy.adopt(self._state, plan)
@@ -375,7 +398,13 @@ class Session:
         self._answers[event["id"]] = event["answer"]
 
     def _on_undo(self, event: Event) -> None:
-        self._count(event["id"], self._answers.pop(event["id"]), -1)
+        question = event["id"]
+        if question in self._answers:
+            self._count(question, self._answers.pop(question), -1)
+        else:
+            stage = self._stages[self._questions[question].stage]
+            stage.closed.discard(question)
+            stage.waiting.add(question)
 
     def _count(self, question: int, answer: int, by: int) -> None:
         known = self._questions[question]
@@ -399,7 +428,8 @@ class Session:
         self._sealed = event["stages"]
 
     def _on_verdict(self, event: Event) -> None:
-        self._sealed = self._complete_stages()
+        self._settle()
+        self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
 
 
