@@ -10,6 +10,7 @@ from surepick.identify import Forecast, Problem, policy_named
 from surepick.identify.truths import plausible_truths
 from surepick.logistic import Tally
 from surepick.session import Session, run
+from surepick.studies import forecast as study
 from surepick.worlds import World
 
 ITEMS = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.4, 0.3]}
@@ -170,3 +171,18 @@ def test_refusals_are_one_sentence(problem):
         with pytest.raises(InvalidInput) as refusal:
             call()
         assert sentence in str(refusal.value)
+
+
+def test_the_study_replays_a_quarter_and_counts_what_holds(tmp_path, monkeypatch):
+    """One search of a cheap policy; the summary counts a row on either side of its interval as outside."""
+    monkeypatch.setattr(study, "DRAWS", 2)
+    (row,) = study.run({"world": "items", "run": 0, "policy": "rage-linear"}, np.random.default_rng(4))
+    assert row["asked_before"] == row["questions"] // 4
+    assert row["further"] == row["questions"] - row["asked_before"]
+    row |= {"low": 20.0, "forecast": 30.0, "high": 50.0}
+    rows = [row | {"further": further, "inside": 20 <= further <= 50} for further in (10, 20, 30, 60)]
+    summary = study.summarise([*rows, row | {"used": False}])
+    assert (summary["too_short"], summary["all"]["inside"]) == (1, 2)
+    assert (summary["all"]["below"], summary["all"]["above"]) == (1, 1)
+    assert study.draw(rows, summary, tmp_path)[0].stat().st_size > 5000
+    assert study.tables(summary)[0][1][0]["share"] == 0.5
