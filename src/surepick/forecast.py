@@ -23,11 +23,11 @@ Integers = NDArray[np.int64]
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
 
-COARSE = 0.2
-"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, much faster."""
+COARSE = 0.1
+"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
 
-MOST_STAGES = 50
-"""A session simulated further than this (nine thousand times as long) is broken off: it is near a tie."""
+MOST_STAGES = 80
+"""A session simulated further than this (two thousand times as long) is broken off: it is near a tie."""
 
 
 @dataclass(frozen=True, eq=False)
