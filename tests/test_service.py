@@ -7,6 +7,7 @@ import pytest
 
 from service_desk import ADMIN, Desk, study
 from surepick import verify_certificate
+from surepick.service.observer import observe
 from surepick.store.verify import verify
 
 QUICK = {"options": {"stop": "posterior"}}
@@ -42,6 +43,15 @@ def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
     shown = desk.get(f"/studies/{one}")
     assert shown["answers"] == answers
     assert [item["name"] for item in shown["items"]] == ["red", "green", "blue"]
+    assert observe(desk.service.database, lambda: desk.now)
+    assert desk.get(f"/studies/{one}")["forecast"] is None
+    insight = desk.get(f"/studies/{one}")["insight"]
+    assert insight["scores"][0]["item"] == "red"
+    assert insight["judges"][judge.id]["answers"] == answers
+    assert insight["judges"][judge.id]["agreement"] > 0.6
+    assert sum(insight["asked"].values()) == 2 * answers
+    assert {check["name"] for check in insight["checks"]} >= {"misfit", "position"}
+    assert not observe(desk.service.database, lambda: desk.now)
     history = desk.get(f"/studies/{one}/history")
     assert history[-1]["status"] == "within epsilon"
     assert [look["answers"] for look in history] == sorted(look["answers"] for look in history)
@@ -208,14 +218,14 @@ def test_items_change_midway_in_a_new_phase(desk: Desk) -> None:
     assert well(desk)
 
 
-@pytest.mark.parametrize("kind", ["yes-no", "mix"])
+@pytest.mark.parametrize("kind", ["items", "both"])
 def test_other_kinds_of_questions(desk: Desk, kind: str) -> None:
     one = desk.begin(kind=kind, items=[{"name": "x"}, {"name": "y"}])
     judge = desk.judge(one)
     count = 0
     for _ in range(4):
         for question in judge.take(2)["questions"]:
-            assert kind == "mix" or question["b"] is None
+            assert kind == "both" or question["b"] is None
             assert question["answers"] == (
                 ["yes", "no", "skip"] if question["b"] is None else ["a", "b", "tie", "skip"]
             )

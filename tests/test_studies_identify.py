@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import write_zappos
 from surepick import InvalidInput
 from surepick.studies import Options, find_study, run_study
 from surepick.studies.delta import CONTROL, FAMILIES, Shrunk
@@ -34,6 +35,19 @@ def test_studies_write_rows_summary_and_figures(name: str, tmp_path: Path) -> No
     runs = [row for row in rows if row.get("status")]
     assert {"policy", "instance", "seed", "questions", "best", "correct", "seconds", "lower_bound"} <= set(runs[0])
     assert all(row["correct"] for row in runs if row["guarantee"] == "proved" and row["status"] == "certain")
+
+
+def test_the_real_catalogue_is_used_where_there_is_one(tmp_path: Path) -> None:
+    write_zappos(tmp_path)
+    study = find_study("zappos")
+    tasks = study.tasks(Options(data=str(tmp_path), policies=("rage-glm-printed",)))
+    assert [task["column"] for task in tasks] == ["open", "pointy", "sporty", "comfort"]
+    (row,) = study.run(tasks[1], np.random.default_rng(0))
+    assert (row["instance"], row["items"], row["correct"]) == ("zappos-pointy", 60, True)
+    assert row["questions"] > row["lower_bound"]
+    assert study.summarise([row])["real"]
+    with pytest.raises(InvalidInput, match="no file"):
+        study.run(tasks[1] | {"data": str(tmp_path / "nowhere")}, np.random.default_rng(0))
 
 
 def test_policies_meet_the_same_answers(tmp_path: Path) -> None:

@@ -62,9 +62,10 @@ class StudyIn(StudySettings):
 
 
 class Created(BaseModel):
-    """A new study."""
+    """A new study; of an upload also how its columns became features."""
 
     id: str
+    steps: list[str] = []
 
 
 class StateIn(Strict):
@@ -158,6 +159,18 @@ class AnswerOut(BaseModel):
     question: str
     answer: str
     turn: int
+
+
+class InvitationOut(BaseModel):
+    """What a judge's link is for."""
+
+    study: str
+    title: str
+    state: Annotated[
+        Literal["running", "paused", "over"], Field(description="Over: decided or closed, nothing is asked any more.")
+    ]
+    name: Annotated[str, Field(description="How the admin calls the judge.")]
+    answers: Annotated[int, Field(description="Answers of this judge that stand.")]
 
 
 class UndoIn(Strict):

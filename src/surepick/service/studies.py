@@ -69,11 +69,12 @@ def upload_study(
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         raise InvalidInput(f"settings: {where} cannot be used ({first['msg']}).") from None
     files = {file.filename or "": file.file.read() for file in images or []}
-    rows = uploads.items_from_table(items.filename or "items.csv", items.file.read(), service.settings)
+    rows, steps = uploads.items_from_table(items.filename or "items.csv", items.file.read(), service.settings)
     found, pictures = uploads.items_from_json(rows, service.settings, files)
     with service.database.writing() as connection:
         chosen = uploads.study_settings(wanted)
-        return Created(id=studies.create(connection, chosen, found, pictures, service.clock()))
+        made = studies.create(connection, chosen, found, pictures, service.clock())
+    return Created(id=made, steps=list(steps))
 
 
 @router.get("/studies")

@@ -12,12 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from surepick.errors import InvalidInput
-from surepick.identify.problem import DISPLAYED
+from surepick.items import DISPLAYED, read_items
 from surepick.service.models import ItemIn, StudySettings
 from surepick.service.settings import Settings
 from surepick.store import studies
 from surepick.store.studies import Image, Item
-from surepick.tables import read_table
 
 CELL_BYTES = 100_000
 """Longest cell of an uploaded table."""
@@ -68,16 +67,20 @@ def items_from_json(
     return items, list(images.values())
 
 
-def items_from_table(filename: str, content: bytes, limits: Settings) -> list[ItemIn]:
-    """Rows of a CSV or Parquet file: column `item`, columns for display, and numbers, which are features."""
+def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[list[ItemIn], tuple[str, ...]]:
+    """Items of a CSV or Parquet file, and in sentences how its columns became features; see `surepick.items`.
+
+    A row that cannot be used is refused: whoever uploads can mend it.
+    """
+    name = Path(filename).name
     suffix = Path(filename).suffix.lower()
     if content[:4] == b"PAR1":
         suffix = ".parquet"
         _refuse_large_parquet(content, limits)
     elif suffix in (".parquet", ".pq"):
-        raise InvalidInput(f"{filename!r} is not a Parquet file; its first bytes are {content[:4]!r}.")
+        raise InvalidInput(f"{name!r} is not a Parquet file; its first bytes are {content[:4]!r}.")
     elif content[:2] == b"PK" or b"\x00" in content[:1000]:
-        raise InvalidInput(f"{filename!r} is neither CSV nor Parquet; export the table as one of them.")
+        raise InvalidInput(f"{name!r} is neither CSV nor Parquet; export the table as one of them.")
     else:
         suffix = ".csv"
         rows = content.count(b"\n")
@@ -87,35 +90,22 @@ def items_from_table(filename: str, content: bytes, limits: Settings) -> list[It
         path = Path(folder) / f"items{suffix}"
         path.write_bytes(content)
         try:
-            table = read_table(path)
+            table = read_items(path)
         except InvalidInput as error:  # messages name the file as the user does
-            raise InvalidInput(str(error).replace(str(path), Path(filename).name)) from None
-    if "item" not in table:
-        raise InvalidInput(f"{filename} has no column 'item'; it has {', '.join(list(table.columns)[:20])}.")
-    features = [name for name in table.columns if name not in DISPLAYED]
-    if len(features) > limits.features:
-        raise InvalidInput(f"An item may have at most {limits.features:,} features, got {len(features):,}.")
-    try:
-        numbers = table.numbers(features)
-    except InvalidInput as error:
-        raise InvalidInput(str(error).replace(table.source, Path(filename).name)) from None
-    shown = {name: table.text(name) for name in DISPLAYED if name in table}
+            raise InvalidInput(str(error).replace(str(path), name)) from None
+    if table.left_out:
+        raise InvalidInput(table.left_out[0].replace(str(path), name))
+    if table.features.shape[1] > limits.features:
+        raise InvalidInput(f"An item may have at most {limits.features:,} features, got {table.features.shape[1]:,}.")
     result = []
-    for row, name in enumerate(shown.pop("item")):
+    for row, item in enumerate(table.names):
+        shown = {column: cells[row] for column, cells in table.shown.items()}
         try:
-            result.append(
-                ItemIn(
-                    name=name,
-                    features=numbers[row].tolist() if features else None,
-                    **{column: cells[row] for column, cells in shown.items()},
-                )
-            )
+            result.append(ItemIn(name=item, features=table.features[row].tolist(), **shown))
         except ValidationError as error:
             first = error.errors()[0]
-            raise InvalidInput(
-                f"{filename}, row {row + 1}: {first['loc'][0]} cannot be used ({first['msg']})."
-            ) from None
-    return result
+            raise InvalidInput(f"{name}, item {item!r}: {first['loc'][0]} cannot be used ({first['msg']}).") from None
+    return result, table.steps
 
 
 def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
@@ -130,7 +120,7 @@ def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
         large = sum(
             group.column(column).total_uncompressed_size for group in groups for column in range(meta.num_columns)
         )
-        if meta.num_rows > limits.items or meta.num_columns > limits.features + len(DISPLAYED):
+        if meta.num_rows > limits.items or meta.num_columns > limits.features + len(DISPLAYED) + 1:
             raise InvalidInput(
                 f"A table of items may have {limits.items:,} rows and {limits.features:,} features, this one has "
                 f"{meta.num_rows:,} rows and {meta.num_columns:,} columns."

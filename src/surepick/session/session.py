@@ -323,8 +323,10 @@ class Session:
         """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions.
 
         A stage is closed only where all before it are finished too: then it is evaluated, and until then each of its
-        answers can be undone.
+        answers can be undone. After the verdict nothing changes: what it rests on is what its certificate shows.
         """
+        if self._verdict is not None:
+            return
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
@@ -426,6 +428,7 @@ class Session:
         self._sealed = event["stages"]
 
     def _on_verdict(self, event: Event) -> None:
+        self._settle()
         self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
 

@@ -15,7 +15,7 @@ from surepick.store import log
 from surepick.store.errors import Conflict, NotFound
 from surepick.store.schema import events, images, items, looks, questions, studies
 
-Kind = Literal["pairs", "yes-no", "mix"]
+Kind = Literal["pairs", "items", "both"]
 State = Literal["running", "paused", "closed", "archived"]
 
 CHANGES: dict[State, tuple[State, ...]] = {
@@ -74,8 +74,8 @@ def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
     given: Any = names if bare else [list(item.features or ()) for item in candidates]
     build: dict[Kind, Callable[..., Problem]] = {
         "pairs": Problem.from_pairs,
-        "yes-no": Problem.from_items,
-        "mix": Problem.from_pairs_and_items,
+        "items": Problem.from_items,
+        "both": Problem.from_pairs_and_items,
     }
     problem = build[kind](given, names=None if bare else names)
     problem.require_identifiable()
@@ -103,6 +103,9 @@ def create(
             sealed=0,
             answered=0,
             demand=0,
+            insight_head=0,
+            insight_from=0.0,
+            forecast_from=0.0,
             notice="",
             planner_until=0.0,
             term=0,
@@ -226,6 +229,10 @@ def begin_phase(
             decided=None,
             certificate=None,
             insight=None,
+            insight_head=0,
+            insight_from=0.0,
+            forecast=None,
+            forecast_from=0.0,
             notice="",
             planner=None,
             term=studies.c.term + 1,

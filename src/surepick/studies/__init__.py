@@ -19,6 +19,7 @@ MODULES = {
     "insight": "surepick.studies.insight",
     "kappa": "surepick.studies.kappa",
     "limits": "surepick.studies.limits",
+    "minimisation": "surepick.studies.minimisation",
     "people": "surepick.studies.people",
     "soare": "surepick.studies.soare",
     "supcb": "surepick.studies.contextual_supcb",

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.stats import beta, binom
 
 from surepick.figures import figure
-from surepick.identify import Policy, RageGlm
+from surepick.identify import Anytime, Policy, RageGlm
 from surepick.identify.certified import Estimate
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Stages
 from surepick.studies import delta_anytime
-from surepick.studies.delta_anytime import TIES, UNPAID, Hasty, Unpaid
+from surepick.studies.delta_anytime import HORIZON, POSTERIOR, POSTERIOR_HORIZON, TIES, UNPAID, Hasty, Unpaid
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, measured
 from surepick.worlds import World, example_1, soare
@@ -88,6 +88,7 @@ def tasks(options: Options) -> list[Params]:
     cells = [(family, policy) for family in FAMILIES for policy in [*policies, CONTROL]]
     if "anytime" in policies:
         cells += [(family, "anytime") for family in delta_anytime.FAMILIES] + [(family, UNPAID) for family in TIES]
+        cells += [(family, POSTERIOR) for family in EVERYWHERE]
     return [
         {"family": family, "delta": delta, "policy": policy, "block": number, "runs": min(block, runs - number * block)}
         for family, policy in cells
@@ -103,7 +104,9 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     if name == CONTROL:
         policy = Shrunk(delta=delta, kappa=world.kappa, budget=BUDGET)
     elif name in ("anytime", UNPAID):
-        policy = (Unpaid if name == UNPAID else Hasty)(delta=delta, budget=delta_anytime.HORIZON)
+        policy = (Unpaid if name == UNPAID else Hasty)(delta=delta, budget=HORIZON)
+    elif name == POSTERIOR:
+        policy = Anytime(delta=delta, stop="posterior", budget=POSTERIOR_HORIZON)
     else:
         policy = informed(name, world, delta=delta, budget=BUDGET)
     tied = task["family"] in ("exact tie", *TIES)
@@ -137,14 +140,15 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "questions": float(np.median([row["questions"] for row in group])),
             }
         )
-    honest = [each for each in cells if each["policy"] not in CONTROLS]
+    controls = [each for each in cells if each["policy"] in CONTROLS]
+    honest = [each for each in cells if each["policy"] not in (*CONTROLS, POSTERIOR)]
     return {
         "false_alarm_rate": FALSE_ALARM,
         "runs": sum(each["runs"] for each in honest),
         "wrong": sum(each["wrong"] for each in honest),
         "broken": sum(each["broken"] for each in honest),
-        "control_settings": len(cells) - len(honest),
-        "control_caught": sum(each["broken"] for each in cells if each["policy"] in CONTROLS),
+        "control_settings": len(controls),
+        "control_caught": sum(each["broken"] for each in controls),
         "cells": cells,
     }
 
@@ -159,7 +163,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
         for axes, family in zip(panels, families, strict=False):
             cells = [each for each in summary["cells"] if each["family"] == family]
             for (policy,), group in groups(cells, "policy").items():
-                style = "--x" if policy in CONTROLS else "-o"
+                style = "--x" if policy in (*CONTROLS, POSTERIOR) else "-o"
                 colour = COLOURS.get(policy, "#999999")
                 axes.plot(
                     [c["delta"] for c in group], [c["error_rate"] for c in group], style, color=colour, label=policy

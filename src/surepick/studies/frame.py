@@ -34,6 +34,8 @@ class Options:
     items: int | None = None
     gap: float | None = None
     horizon: int | None = None
+    data: str | None = None
+    """A folder of real data."""
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
