@@ -31,7 +31,7 @@ def random_judges(answers: Answers, *, level: float = 0.05) -> Check:
     that approximation; not proved for every θ, so heuristic (docs/checks.md, 4).
     """
     shown = _numbered(answers)
-    nats = _shared(_against_coins(answers, shown))
+    nats = _shared(answers, _against_coins(answers, shown))
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
     if accused:
         sentence = (
@@ -62,7 +62,7 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
     """
     shown = _numbered(answers) if answers.shuffled else {}
     firsts = {name: answers.said[rows & answers.of_a_pair] for name, rows in shown.items()}
-    nats = _shared({name: log_fair_coin(int(said.sum()), len(said)) for name, said in firsts.items()})
+    nats = _shared(answers, {name: log_fair_coin(int(said.sum()), len(said)) for name, said in firsts.items()})
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
     if accused:
         sides = ", ".join(f"{name} {firsts[name].mean():.0%} of {len(firsts[name]):,}" for name in accused)
@@ -98,9 +98,11 @@ def _numbered(answers: Answers) -> dict[str, NDArray[np.bool_]]:
     return {name: np.isin(numbers, rows[name]) for _, name in enough}
 
 
-def _shared(nats: dict[str, float]) -> dict[str, float]:
-    """Less what it costs to look at many: judge k has 1/(k(k+1)) of the level, however many are still to come."""
-    return {name: value - math.log(k * (k + 1)) for k, (name, value) in enumerate(nats.items(), 1)}
+def _shared(answers: Answers, nats: dict[str, float]) -> dict[str, float]:
+    """Less what it costs to look at many: the k-th to appear has 1/(k(k+1)) of the level, now and at later looks."""
+    everybody = dict.fromkeys(name for name in answers.judges if name is not None)
+    place = {name: k for k, name in enumerate(everybody, 1)}
+    return {name: value - math.log(place[name] * (place[name] + 1)) for name, value in nats.items()}
 
 
 def _against_coins(answers: Answers, shown: dict[str, NDArray[np.bool_]]) -> dict[str, float]:
