@@ -39,7 +39,7 @@ demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite 
 test: check  ## run all checks and all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-check: $(READY)  ## format, lint, types and layers only
+check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
