@@ -24,7 +24,7 @@ BUSY_SECONDS = 0.02
 IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
 
-OBSERVER_NICE = 10
+OBSERVER_NICE = 5
 """The observer leaves the processors to others when they are busy."""
 
 logger = logging.getLogger("surepick.workers")
