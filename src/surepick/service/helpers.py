@@ -28,6 +28,8 @@ WATCH_SECONDS = 0.2
 BUSY_SECONDS = 0.02
 IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
+LINGER_SECONDS = 0.2
+"""Answers of a study are filed about so often: filing them together keeps the database free for others."""
 
 logger = logging.getLogger("surepick.helpers")
 
@@ -112,7 +114,7 @@ def help_along(kind: str, name: str, settings: Settings, foreman: int) -> None:
     if kind == "observer":
         _again_and_again(lambda: observe(database), stopping)
         return
-    planner = Planner(database, name=name)
+    planner = Planner(database, name=name, linger=LINGER_SECONDS)
     threading.Thread(target=_renew, args=(planner, stopping), daemon=True).start()
     _again_and_again(planner.round, stopping)
     release(database, name)

@@ -37,7 +37,7 @@ def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
         due = connection.execute(_due, {"now": clock()}).all()
     found = False
     for row in due:
-        with database.writing() as connection:
+        with database.writing(durable=False) as connection:
             claimed = connection.execute(
                 sa.update(studies)
                 .where(studies.c.id == row.id, studies.c.insight_from == row.insight_from)
@@ -50,7 +50,7 @@ def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
             session = log.fold(connection, row.id, row.phase)
         seen = insight(session)
         took = clock() - begun
-        with database.writing() as connection:
+        with database.writing(durable=False) as connection:
             connection.execute(
                 sa.update(studies)
                 .where(studies.c.id == row.id, studies.c.phase == row.phase)
