@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
-from surepick.service.app import create_app
-from surepick.service.auth import hash_token
-from surepick.service.settings import Settings
+from running_service import ADMIN, RunningService
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [
@@ -28,7 +23,6 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
-TOKEN = "a token of the tests only"
 PHONE = {"width": 320, "height": 640}
 DESKTOP = {"width": 1280, "height": 800}
 COLOURS = {"Sea": "#2a6f97", "Clay": "#bc6c25", "Plum": "#7b2d6e", "Moss": "#6a994e"}
@@ -40,7 +34,7 @@ class House:
 
     def __init__(self, base: str) -> None:
         self.base = base
-        self._client = httpx.Client(base_url=base, headers={"Authorization": f"Bearer {TOKEN}"})
+        self._client = httpx.Client(base_url=base, headers=ADMIN, timeout=30)
 
     def close(self) -> None:
         self._client.close()
@@ -82,19 +76,15 @@ class House:
 
 @contextmanager
 def running_house(folder: Path) -> Iterator[House]:
-    """The service in this process, its planner and observer beside it."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(Settings(database=f"sqlite:///{folder}/studies.db", token_hash=hash_token(TOKEN), planners=1))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    house = House(f"http://127.0.0.1:{listening.getsockname()[1]}")
+    """The service as users run it, on SQLite in this folder."""
+    service = RunningService(f"sqlite:///{folder}/studies.db")
+    service.start()
+    house = House(service.url)
     try:
         yield house
     finally:
         house.close()
-        server.should_exit = True
-        thread.join()
+        service.stop()
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 
-from house import DESKTOP, TOKEN, House, running_browser, running_house
+from house import DESKTOP, House, running_browser, running_house
+from running_service import TOKEN
 
 DOORS = {
     "Sea": ("#2a6f97", 2.6),

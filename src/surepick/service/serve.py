@@ -1,7 +1,6 @@
-"""The service as processes: a supervisor, workers that answer requests, and their planners.
+"""The service as processes: a supervisor, workers that answer requests, and helpers (see `helpers`).
 
-The supervisor restarts a worker that dies; a worker restarts its planners; each ends when the one above it is gone. So
-the service comes back by itself from the death of any of its processes, and of all of them when it is started again.
+Whichever of them dies is replaced; if the supervisor dies all others end, and the same command starts it all again.
 """
 
 import ipaddress
@@ -20,6 +19,7 @@ from uvicorn.supervisors import Multiprocess
 from surepick.errors import InvalidInput
 from surepick.service.app import create_app
 from surepick.service.auth import Gate, hash_token, new_token, shared_secret
+from surepick.service.helpers import Foreman
 from surepick.service.models import StudySettings
 from surepick.service.settings import Settings
 from surepick.service.uploads import items_from_json, items_from_table, study_settings
@@ -60,7 +60,8 @@ def run(
     config = uvicorn.Config(
         "surepick.service.serve:worker", factory=True, workers=workers, log_level="warning", access_log=False
     )
-    Multiprocess(config, sockets=[listening]).run()
+    with Foreman():
+        Multiprocess(config, sockets=[listening]).run()
 
 
 def worker() -> FastAPI:

@@ -15,7 +15,7 @@ class Settings(BaseSettings):
     public_url: str = ""
     """Where judges reach the service, if that is not the address an admin's request came to."""
     planners: int = Field(default=2, ge=0, le=64)
-    """Planning processes of each worker; with 0 other machines plan and observe."""
+    """Planning processes; with 0 other machines plan and observe."""
     link_days: float = Field(default=30.0, gt=0)
     """How long a judge's link is valid."""
     upload_bytes: int = Field(default=20_000_000, gt=0)
