@@ -6,7 +6,10 @@ UV := $(VENV)/.uv
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format lock clean
+PAPER := soare zappos insight examples crossing kappa burnin supcb coverage
+BEYOND := anytime people limits delta checks forecast contextual horizon
+
+.PHONY: help demo test check docs reproduce studies format lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +44,16 @@ check: $(READY)  ## format, lint, types and layers only
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## build the documentation into out/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/docs
+
+reproduce: $(READY)  ## run every study of the paper, and write docs/reproduction.md
+	@for study in $(PAPER); do OPENBLAS_NUM_THREADS=1 $(BIN)/surepick study $$study || exit 1; done
+	$(BIN)/python docs/make_reproduction.py
+
+studies: $(READY)  ## run the studies beyond the paper
+	@for study in $(BEYOND); do OPENBLAS_NUM_THREADS=1 $(BIN)/surepick study $$study || exit 1; done
 
 format: $(READY)  ## rewrite the sources in the project's format
 	$(BIN)/ruff format .

@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binom
 
 from surepick.errors import InvalidInput
-from surepick.forecast import forecast, forecast_further, plausible_truths
+from surepick.forecast import forecast, forecast_further
 from surepick.identify import Forecast, Problem, policy_named
+from surepick.identify.truths import plausible_truths
 from surepick.logistic import Tally
 from surepick.session import Session, run
 from surepick.worlds import World

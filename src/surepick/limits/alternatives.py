@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from surepick.limits.divergence import alpha, kl_divergence
 from surepick.logistic import variance
@@ -37,7 +38,7 @@ class Alternatives:
     cost: Floats
     """Σ λ·KL at θ_z: an upper bound of the least cost."""
     floor: Floats
-    """A lower bound of the least cost, by the decrement of Newton's method; see `_floor`."""
+    """A lower bound of the least cost: by the decrement of Newton's method, or by duality; see `_floor`."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ def _newton(
         moved = _feasible(here + fraction[:, None] * step, normal, gaps[going])
         shift[going[left]], going = moved[left], going[left]
     cost = measured.divergences(shift) @ measured.mass
-    return shift, cost, _floor(measured, shift, cost, decrement)
+    floor = np.maximum(_floor(measured, shift, cost, decrement), _dual_floor(measured, normals, shift))
+    return shift, cost, np.minimum(floor, cost)
 
 
 def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -> Floats:
@@ -137,6 +139,29 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
     lost = np.where(small, product**2 / 2 * (1.0 + product), lost) / reach**2
     proved = (product < 1.0) & inverses.trusted
     return np.asarray(np.where(proved, np.maximum(cost - LOSS_RAISED * lost, 0.0), 0.0))
+
+
+def _dual_floor(measured: Measured, normals: Floats, shift: Floats) -> Floats:
+    """A lower bound of the least cost that needs no Hessian, for alternatives under which answers are all but certain.
+
+    log(1+e^η) ≥ pη + H(p) for every p in (0, 1), H the entropy. So where Σ λ·(p − μ*)·x = −c·v with c ≥ 0, every θ with
+    vᵀθ ≤ 0 costs at least Σ λ·(H(p) − H(μ*)). The p of the alternative nearly are such; what is lacking is spread over
+    the rows by least squares. Zero where that leads out of (0, 1).
+    """
+    x, mass = measured.x, measured.mass
+    logits = measured.logits + shift @ x.T
+    slopes = measured.slopes(shift)
+    gradient = (mass * slopes) @ x
+    multiplier = -np.einsum("ij,ij->i", gradient, normals) / np.einsum("ij,ij->i", normals, normals)
+    lacking = gradient + multiplier[:, None] * normals
+    spread = Inverses(((x.T * mass) @ x)[None])
+    change = -np.matmul(lacking, spread.matrices()[0]) @ x.T
+    yes, no = expit(logits) + change, expit(-logits) - change
+    possible = (multiplier >= 0) & (yes > 0).all(axis=1) & (no > 0).all(axis=1) & spread.trusted[0]
+    moved = np.log(np.where(yes > 0, yes, 1.0)) - np.log(np.where(no > 0, no, 1.0))
+    # H(p) − H(μ*) = KL(μ*‖p) − (p − μ*)·logit(p)
+    value = (kl_divergence(measured.logits, moved) - (slopes + change) * moved) @ mass
+    return np.asarray(np.where(possible, np.maximum(value, 0.0), 0.0))
 
 
 def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from surepick import __version__
 from surepick.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
-from surepick.report.outcome import Outcome
+from surepick.report.outcome import LEVEL, Outcome
 
 STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
@@ -178,7 +178,16 @@ def _asked(outcome: Outcome) -> str:
 
 
 def _assumptions(outcome: Outcome) -> str:
-    return f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}"
+    rows = "".join(
+        f'<tr><td>{escape(check.name)}</td><td class="{"alarm" if check.alarm else ""}">'
+        f"{'alarm' if check.alarm else 'no alarm'}</td><td>{escape(check.sentence)}</td></tr>"
+        for check in outcome.checks
+    )
+    return (
+        f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        '<p class="note">Any false alarm of all these checks together has a probability of at most '
+        f"{100 * LEVEL:g}%. Silence is no proof that the assumptions hold.</p>"
+    )
 
 
 def _material(outcome: Outcome) -> str:

@@ -28,6 +28,7 @@ WATCH_SECONDS = 0.2
 BUSY_SECONDS = 0.02
 IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
+
 BACKGROUND = 5
 """Niceness of those whose work nobody waits for."""
 

@@ -189,11 +189,12 @@ def tasks(options: Options) -> list[Params]:
     """Blocks of runs: 1,000 of each honest world and a tenth of that of each violation, unless told otherwise."""
     runs = options.runs or 1000
     wanted = dict.fromkeys(HONEST, runs) | {f"broken: {name}": max(1, runs // 10) for name in VIOLATIONS}
-    return [
+    blocks = [
         {"scene": scene, "block": number, "runs": min(BLOCK, count - number * BLOCK)}
         for scene, count in wanted.items()
         for number in range(-(-count // BLOCK))
     ]
+    return sorted(blocks, key=lambda task: int(task["block"]))  # an interrupted study then has some of each
 
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
