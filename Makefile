@@ -6,7 +6,7 @@ UV := $(VENV)/.uv
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check format lock clean
+.PHONY: help demo test check format lock clean postgres crash-test load-test day-test
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,26 @@ demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite 
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/favourite_colour.py
 
 # Two test processes on small matrices: threads inside BLAS would only get in their way.
-test: check  ## run all checks and all tests
+test: check postgres  ## run all checks and all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# The service is tested on a real server too. Without one, and without the right to install it, those tests are skipped.
+postgres:
+	@if ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && ! command -v initdb >/dev/null && \
+	    command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends postgresql; \
+	fi
+
+crash-test: $(READY) postgres  ## kill the service 200 times under load from 50 judges, on both databases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py sqlite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py postgresql
+
+load-test: $(READY) postgres  ## answers a second under 200 judges beside a bare handler, on both databases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py sqlite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py postgresql
+
+day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_day.py
 
 check: $(READY)  ## format, lint, types and layers only
 	$(BIN)/ruff format --check .
