@@ -82,6 +82,7 @@ def open_database(url: str) -> Database:
     except (sa.exc.OperationalError, sa.exc.DatabaseError) as error:
         shown = database.url.render_as_string(hide_password=True)
         reason = " ".join(str(error.orig or error).split())
+        database.close()
         raise InvalidInput(f"The database {shown} cannot be used ({reason}); check the URL and its rights.") from error
     return database
 
