@@ -167,9 +167,9 @@ def settled(database: Database, seconds: float = 60.0) -> None:
     raise TimeoutError("The planners do not file all messages.")
 
 
-def crash(url: str, *, kills: int, judges: int, seed: int, folder: Path) -> dict[str, Any]:
+def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
     """Run, kill, and compare; all that is wrong is in `wrong`."""
-    service = RunningService(url, workers=2, log=folder / "service.log")
+    service = RunningService(url, workers=workers, log=folder / "service.log")
     service.start()
 
     async def all_of_it() -> tuple[Crowd, Counter[str]]:
@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("database", choices=["sqlite", "postgresql"])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--judges", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     with ExitStack() as stack:
@@ -220,7 +221,8 @@ def main() -> None:
         url = f"sqlite:///{folder}/crash.db"
         if chosen.database == "postgresql":
             url = stack.enter_context(fresh_database(stack.enter_context(postgres_server())))
-        found = crash(url, kills=chosen.kills, judges=chosen.judges, seed=chosen.seed, folder=folder)
+        options = {name: getattr(chosen, name) for name in ("kills", "judges", "workers", "seed")}
+        found = crash(url, **options, folder=folder)
     print(json.dumps({"database": chosen.database, **found}, indent=2))
     raise SystemExit(bool(found["wrong"]))
 

@@ -1,9 +1,9 @@
-"""Processes beside the workers, planners and an observer: planning may take seconds, and nobody shall wait for it.
+"""Processes beside the workers (planners, observer, forecaster): they may take long, and nobody shall wait for them.
 
     supervisor (surepick serve)
       workers      answer requests; uvicorn's supervisor replaces one that dies
       foreman      has all that helpers need in memory, and forks them: one that dies is replaced at once
-        planners, observer
+        planners, observer, forecaster
 
 Each ends when the process above it is gone, however that ended; so a service that was killed leaves nothing behind.
 """
@@ -29,8 +29,11 @@ BUSY_SECONDS = 0.02
 IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
 
-OBSERVER_NICE = 10
-"""The observer leaves the processors to others when they are busy."""
+BACKGROUND = 5
+"""Niceness of those whose work nobody waits for."""
+
+LINGER_SECONDS = 0.2
+"""Answers of a study are filed about so often: filing them together keeps the database free for others."""
 
 logger = logging.getLogger("surepick.helpers")
 
@@ -76,7 +79,7 @@ def oversee(settings: Settings, supervisor: int) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal reaches the supervisor, who ends us
-    kinds = ["planner"] * settings.planners + ["observer"] * bool(settings.planners)
+    kinds = ["planner"] * settings.planners + ["observer", "forecaster"] * bool(settings.planners)
     running = dict(_fork(kind, settings) for kind in kinds)
     while not stopping and os.getppid() == supervisor:
         time.sleep(WATCH_SECONDS)
@@ -112,13 +115,12 @@ def help_along(kind: str, name: str, settings: Settings, foreman: int) -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
     threading.Thread(target=_end_with, args=(foreman,), daemon=True).start()
     database = Database(settings.database)
-    if kind == "observer":
-        os.nice(OBSERVER_NICE)
-        forecasts = threading.Thread(target=_again_and_again, args=(lambda: foresee(database), stopping), daemon=True)
-        forecasts.start()
-        _again_and_again(lambda: observe(database), stopping)
+    if kind != "planner":
+        os.nice(BACKGROUND)
+        watch = {"observer": observe, "forecaster": foresee}[kind]
+        _again_and_again(lambda: watch(database), stopping)
         return
-    planner = Planner(database, name=name)
+    planner = Planner(database, name=name, linger=LINGER_SECONDS)
     threading.Thread(target=_renew, args=(planner, stopping), daemon=True).start()
     _again_and_again(planner.round, stopping)
     release(database, name)
