@@ -5,7 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surepick import CannotClose, InvalidInput, Problem, Question, RageGlm, RageLinear, Session, Status, find_best
+from surepick import (
+    Anytime,
+    CannotClose,
+    InvalidInput,
+    Problem,
+    Question,
+    RageGlm,
+    RageLinear,
+    Session,
+    Status,
+    find_best,
+)
 from surepick.worlds import World
 
 WORLD = World("three", Problem.from_pairs({"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, -1.0]}), np.array([1.5, -0.5]))
@@ -31,6 +42,22 @@ def test_shown_order_is_random_logged_and_undone_in_the_counts() -> None:
     np.testing.assert_array_equal(stage.wins, stage.pulls)
     logged = [event["swapped"] for event in one.log if event["event"] == "question"]
     assert logged == [question.swapped for question in questions]
+
+
+def test_with_a_position_the_order_shown_is_the_question() -> None:
+    """A judge who mostly takes the first item shown: the model knows, and the best item is found all the same."""
+    problem = Problem.from_pairs({"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, -1.0]}, position=True)
+    world = World("left", problem, np.array([1.0, -0.5, 1.2]))
+    one = Session(problem, RageLinear(delta=0.3), seed=5)
+    questions = one.ask(60)
+    assert not any(question.swapped for question in questions)
+    orders = {(question.first, question.second) for question in questions}
+    assert any((second, first) in orders for first, second in orders)
+    for question in questions:
+        first, second = problem.index(question.first or ""), problem.index(question.second or "")
+        np.testing.assert_array_equal(question.vector, problem.items[first] - problem.items[second] + [0, 0, 1])
+    verdict = find_best(problem, world.judge(3), policy=RageGlm(kappa=world.kappa))
+    assert (verdict.status, verdict.best) == (Status.CERTAIN, "a")
 
 
 def test_the_plan_is_handed_out_exactly() -> None:
@@ -251,3 +278,21 @@ def test_find_best_takes_ties_and_silence() -> None:
     verdict = find_best(WORLD.problem, judge, budget=80)
     assert verdict.status is Status.BUDGET_SPENT
     assert verdict.questions == 40
+
+
+def test_a_skip_or_tie_can_be_undone_until_its_stage_is_evaluated() -> None:
+    one = Session(WORLD.problem, Anytime(), seed=3)
+    first, second = one.ask(2)  # stages of one question
+    assert second.stage > first.stage
+    one.skip(second.id)
+    one.ask(1)  # plans on; the skipped stage must not be taken as complete behind the open one before it
+    assert one.undo(second.id) is second
+    assert second in one.outstanding
+    one.tell(first.id, answer(first))
+    one.tell(second.id, answer(second))
+    assert sum(one.verdict().questions_by_stage) == 2
+    with pytest.raises(InvalidInput, match="can no longer be undone"):
+        one.undo(second.id)
+    again = Session.replay(one.to_lines())
+    assert [each.id for each in again.outstanding] == [each.id for each in one.outstanding]
+    assert again.verdict() == one.verdict()

@@ -4,8 +4,9 @@ Reading order for newcomers: the README's example, `session`, `identify`, `desig
 docs/architecture.md has the map.
 """
 
-from surepick import design, identify, limits
+from surepick import checks, contextual, design, identify, limits
 from surepick.certificate import CertificateRefused, Checked, verify_certificate
+from surepick.checks import Answers, Check, check_all
 from surepick.confidence import (
     Evidence,
     Intervals,
@@ -17,6 +18,21 @@ from surepick.confidence import (
     interval_printed,
     interval_wald,
     plug_in_evidence,
+)
+from surepick.contextual import (
+    ContextualSession,
+    EcoLog,
+    Greedy,
+    LikelihoodRatioUcb,
+    LogisticThompson,
+    LogisticUcb,
+    OfuGlb,
+    OfuLog,
+    OnePassUcb,
+    SquareCb,
+    SupCbGlm,
+    SupLogistic,
+    UcbGlm,
 )
 from surepick.design import (
     Design,
@@ -34,6 +50,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify import (
     Anytime,
     CannotClose,
+    Forecast,
     GlGapE,
     GOptimal,
     Passive,
@@ -50,28 +67,42 @@ from surepick.identify import (
     Verdict,
     Wait,
 )
+from surepick.items import ItemTable, read_items
 from surepick.logistic import Fit, FitStatus, Tally, fit
 from surepick.session import Question, Session, find_best
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Answers",
     "Anytime",
     "CannotClose",
     "CertificateRefused",
+    "Check",
     "Checked",
+    "ContextualSession",
     "Design",
     "DesignStatus",
+    "EcoLog",
     "Evidence",
     "Fit",
     "FitStatus",
+    "Forecast",
     "GOptimal",
     "GlGapE",
+    "Greedy",
     "Guarantee",
     "Intervals",
     "InvalidInput",
+    "ItemTable",
+    "LikelihoodRatioUcb",
+    "LogisticThompson",
+    "LogisticUcb",
     "MissingExtra",
     "NotIdentifiable",
+    "OfuGlb",
+    "OfuLog",
+    "OnePassUcb",
     "Passive",
     "Plan",
     "Policy",
@@ -83,13 +114,20 @@ __all__ = [
     "RageLinear",
     "Rival",
     "Session",
+    "SquareCb",
     "Status",
+    "SupCbGlm",
+    "SupLogistic",
     "SurepickError",
     "Tally",
+    "UcbGlm",
     "Uniform",
     "Verdict",
     "Wait",
     "apportion",
+    "check_all",
+    "checks",
+    "contextual",
     "d_optimal",
     "design",
     "find_best",
@@ -108,6 +146,7 @@ __all__ = [
     "max_optimal",
     "pairs_optimal",
     "plug_in_evidence",
+    "read_items",
     "verify_certificate",
     "xy_optimal",
 ]

@@ -48,12 +48,20 @@ def figure(
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"A figure is saved as .png, .svg or .pdf, got {str(path)!r}.")
     with matplotlib.rc_context(
-        {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25, "font.size": 10}
+        {
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+            "font.size": 10,
+            "svg.hashsalt": path.name,  # the same figure is the same file
+        }
     ):
         canvas: Figure = Figure(figsize=size, layout="constrained")
         yield list(np.atleast_1d(canvas.subplots(rows, columns)).ravel())
         path.parent.mkdir(parents=True, exist_ok=True)
-        canvas.savefig(path, dpi=150)
+        stamp = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
+        canvas.savefig(path, dpi=150, metadata=None if stamp is None else {stamp: None})
 
 
 def draw_intervals(results: Sequence[Intervals], names: Sequence[str], path: Path, *, most: int = 12) -> None:
@@ -120,3 +128,69 @@ def draw_questions(names: Sequence[str], questions: Floats, path: Path, *, bound
         axes.set(xscale="log", xlabel="questions")
         axes.grid(visible=False, axis="y")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.22), frameon=False, fontsize=8)
+
+
+def draw_appearances(
+    names: Sequence[str], counts: Floats, colours: Sequence[str], path: Path, *, most: int = 30
+) -> None:
+    """How many answers each item took part in, the `most` frequent ones, each bar in its colour."""
+    order = np.argsort(-counts, kind="stable")[:most]
+    with figure(path, size=(7.2, 1.0 + 0.21 * len(order))) as (axes,):
+        axes.barh(
+            range(len(order)), counts[order], color=[colours[place] for place in order], edgecolor="0.6", linewidth=0.5
+        )
+        axes.set_yticks(range(len(order)), [names[place] for place in order])
+        axes.set_ylim(len(order) - 0.4, -0.6)
+        axes.set_xlabel("answers it took part in")
+        axes.grid(visible=False, axis="y")
+
+
+def draw_evidence(
+    questions: Sequence[int], nats: Sequence[float | None], alive: Sequence[int], needed: float, path: Path
+) -> None:
+    """Evidence against the weakest rival, and how many items are not excluded, over the questions."""
+    with figure(path, columns=2, size=(9.0, 3.2)) as (left, right):
+        known = [(count, value) for count, value in zip(questions, nats, strict=True) if value is not None]
+        if known:
+            values = np.maximum([value for _, value in known], -0.25 * needed)
+            left.plot([count for count, _ in known], values, color="#1f5fa8", lw=2)
+            left.axhline(needed, color="#0b6e4f", lw=1.2, ls="--", label="needed, at least")
+            left.legend(frameon=False, fontsize=8, loc="upper left")
+        left.set(xlabel="answers", ylabel="evidence (nats)", title="against the weakest rival")
+        right.step(questions, alive, where="post", color="#d4007a", lw=2)
+        right.set(xlabel="answers", ylabel="items", title="not excluded", ylim=(0, None))
+
+
+def draw_scores(
+    names: Sequence[str],
+    score: Floats,
+    low: Floats,
+    high: Floats,
+    ranks: Sequence[str],
+    colours: Sequence[str],
+    path: Path,
+) -> None:
+    """Scores with their intervals, one line an item; an unbounded end is an arrow, the rank is at the right."""
+    ends = np.concatenate([score, low[np.isfinite(low)], high[np.isfinite(high)]])
+    # A few very wide intervals must not squeeze the others to points.
+    spread = float(np.quantile(np.abs(ends), 0.9)) or 1.0
+    left, right = max(float(ends.min()), -2 * spread), min(float(ends.max()), 2 * spread)
+    margin = 0.05 * (right - left) or 1.0
+    with figure(path, size=(7.6, 1.0 + 0.2 * len(names))) as (axes,):
+        rows = np.arange(len(names))
+        axes.hlines(rows, np.clip(low, left - margin, None), np.clip(high, None, right + margin), color="0.45", lw=1.6)
+        for at, outside, marker in (
+            (left - margin, low < left - margin, "<"),
+            (right + margin, high > right + margin, ">"),
+        ):
+            axes.plot(np.full(int(outside.sum()), at), rows[outside], marker, color="0.45", ms=4)
+        axes.scatter(
+            np.clip(score, left, right), rows, c=list(colours), s=34, edgecolors="0.3", linewidths=0.6, zorder=3
+        )
+        for row, rank in enumerate(ranks):
+            axes.text(1.01, row, rank, transform=axes.get_yaxis_transform(), va="center", fontsize=7.5, color="0.35")
+        axes.set_yticks(rows, names, fontsize=8)
+        axes.set_ylim(len(names) - 0.4, -0.6)
+        axes.set_xlim(left - 1.5 * margin, right + 1.5 * margin)
+        axes.set_xlabel("score against the mean of all items (log-odds); at the right: possible ranks")
+        axes.grid(visible=False, axis="y")

@@ -18,9 +18,9 @@ from scipy.linalg import qr
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait
+from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait, run
 from surepick.logistic import probability_of_yes
-from surepick.session import Question, Session, run
+from surepick.session import Question, Session
 from surepick.worlds import ExpectedJudge, World
 
 Integers = NDArray[np.int64]

@@ -4,12 +4,15 @@ import sys
 
 import typer
 
+from surepick.cli.ask import ask
 from surepick.cli.bench import bench
 from surepick.cli.design import design
+from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
+from surepick.cli.serve import serve
 from surepick.cli.study import study
-from surepick.cli.verify import verify_certificate
+from surepick.cli.verify import verify, verify_certificate
 from surepick.errors import SurepickError
 
 app = typer.Typer(
@@ -19,11 +22,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(find)
+app.command()(ask)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)
 app.command()(study)
 app.command()(bench)
+app.command()(serve)
+app.command()(verify)
 app.command()(verify_certificate)
 
 

@@ -1,4 +1,4 @@
-"""`surepick verify-certificate FILE`: derive a verdict again from its certificate."""
+"""`surepick verify URL` and `surepick verify-certificate FILE`: derive again what is claimed."""
 
 import json as json_module
 from pathlib import Path
@@ -7,6 +7,42 @@ from typing import Annotated
 import typer
 
 from surepick.cli.output import print_json
+
+
+def verify(
+    url: Annotated[str, typer.Argument(help="Database of a service, such as sqlite:///surepick.db.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check that a service's studies are what their logs say; exit code 1 where one is not."""
+    from dataclasses import asdict
+
+    from surepick.errors import MissingExtra
+
+    try:
+        from surepick.store import open_database
+        from surepick.store.verify import verify as verify_all
+    except ImportError as error:
+        raise MissingExtra(f"This needs {error.name}; install surepick[service].") from None
+
+    database = open_database(url)
+    reports = verify_all(database)
+    database.close()
+    if json:
+        print_json(
+            {"valid": not any(report.wrong for report in reports), "studies": [asdict(each) for each in reports]}
+        )
+    else:
+        for report in reports:
+            state = "ok" if not report.wrong else "WRONG"
+            typer.echo(
+                f"{state}: {report.study} {report.title!r}, {report.events:,} events, {report.answers:,} answers, "
+                f"{report.waiting} waiting, verdict {report.verdict}"
+            )
+            for sentence in report.wrong:
+                typer.echo(f"  {sentence}")
+        typer.echo(f"{len(reports)} studies, {sum(bool(report.wrong) for report in reports)} of them wrong.")
+    if any(report.wrong for report in reports):
+        raise typer.Exit(1)
 
 
 def verify_certificate(

@@ -3,24 +3,12 @@
 import math
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.stats import norm
 
 from surepick import validate
-from surepick.confidence.result import (
-    Answers,
-    Condition,
-    Data,
-    Intervals,
-    around,
-    estimate_exists,
-    fixed_design,
-    plain_fit,
-    pooled,
-    queries_in_span,
-    unbounded,
-)
+from surepick.confidence.at_estimate import AtEstimate, fixed_design
+from surepick.confidence.result import Answers, Condition, Data, Intervals, around, pooled, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix, norms
@@ -36,23 +24,15 @@ NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_b
 
 def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
     """Estimate ± normal quantile × standard error, for each query by itself; right only for ever more answers."""
-    delta = validate.probability("delta", delta)
-    tally = pooled(answers).asked()
-    points = validate.matrix("queries", queries, columns=tally.dimension)
-    estimate = plain_fit(tally, fitted)
-    radius = float(norm.isf(delta / 2))
-    width = radius * estimate.inverse_norms(points)
-    low, high = around(points @ estimate.theta, width)
-    return Intervals(
-        method="wald",
-        guarantee=Guarantee.HEURISTIC,
-        statement="Each query by itself, as the number of answers tends to infinity.",
-        delta=delta,
-        centre=points @ estimate.theta,
-        low=low,
-        high=high,
-        conditions=(estimate_exists(estimate), queries_in_span(estimate, points)),
-        details={"d": float(estimate.span.rank), "radius": radius},
+    at = AtEstimate.of(answers, queries, delta, fitted)
+    radius = float(-scipy.special.ndtri(at.delta / 2))
+    return at.intervals(
+        "wald",
+        Guarantee.HEURISTIC,
+        "Each query by itself, as the number of answers tends to infinity.",
+        radius * at.estimate.inverse_norms(at.points),
+        at.conditions(),
+        {"radius": radius},
     )
 
 
@@ -70,23 +50,20 @@ def interval_li(
     κ is the least slope within distance one of θ* for ‖x‖ ≤ 1, here s(norm_bound + 1) after scaling the longest
     vector to one; δ' = delta/(3·queries).
     """
-    delta = validate.probability("delta", delta)
-    validate.one_of("data", data, ("adaptive", "fixed"))
-    tally = pooled(answers).asked()
-    points = validate.matrix("queries", queries, columns=tally.dimension)
+    at = AtEstimate.of(answers, queries, delta, fitted)
+    conditions = [fixed_design(data), *at.conditions()]
     guarantee = Guarantee.CITED if data == "fixed" else Guarantee.HEURISTIC
     if norm_bound is None:
-        return unbounded("li", guarantee, LI, delta, len(points), NEEDS_NORM_BOUND)
+        return unbounded("li", guarantee, LI, at.delta, len(at.points), NEEDS_NORM_BOUND)
     bound = validate.positive("norm_bound", norm_bound)
-    estimate = plain_fit(tally, fitted)
-    longest = float(norms(tally.vectors).max())
-    rows = estimate.span.coordinates(tally.vectors) / longest
+    longest = float(norms(at.tally.vectors).max())
+    span = at.estimate.span
+    gram = gram_matrix(span.coordinates(at.tally.vectors) / longest, at.tally.pulls.astype(float))
     kappa = float(variance(np.array(bound * longest + 1.0)))
-    nats = math.log(3 * len(points) / delta)
-    gram = gram_matrix(rows, tally.pulls.astype(float))
+    nats = math.log(3 * len(at.points) / at.delta)
     smallest = float(np.linalg.eigvalsh(gram)[0])
     # Beyond this, kappa⁻⁴ overflows and no number of answers is enough.
-    needed = 8 * (estimate.span.rank**2 + nats) / kappa**4 if kappa > 1e-70 else math.inf
+    needed = 8 * (at.rank**2 + nats) / kappa**4 if kappa > 1e-70 else math.inf
     shape = factor(gram)
     burn_in = Condition(
         "burn-in of Li et al.",
@@ -94,28 +71,12 @@ def interval_li(
         f"The smallest eigenvalue of the design is {smallest:.3g}, the theorem needs {needed:.3g}"
         + ("." if smallest >= needed else f": {needed / max(smallest, 1e-300):.3g} times as many answers."),
     )
-    width = np.full(len(points), np.inf)
+    width = at.nowhere
     radius = 1.5 / kappa * math.sqrt(nats) if kappa > 0 else math.inf
     if burn_in.holds and shape is not None:
-        scaled = shape.inverse_norms(estimate.span.coordinates(points) / longest)
-        width = np.where(estimate.span.contains(points), radius * scaled, np.inf)
-    low, high = around(points @ estimate.theta, width)
-    return Intervals(
-        method="li",
-        guarantee=guarantee,
-        statement=LI,
-        delta=delta,
-        centre=points @ estimate.theta,
-        low=low,
-        high=high,
-        conditions=(
-            fixed_design(data),
-            estimate_exists(estimate),
-            queries_in_span(estimate, points),
-            burn_in,
-        ),
-        details={"d": float(estimate.span.rank), "radius": radius, "kappa": kappa},
-    )
+        scaled = shape.inverse_norms(span.coordinates(at.points) / longest)
+        width = np.where(span.contains(at.points), radius * scaled, np.inf)
+    return at.intervals("li", guarantee, LI, width, [*conditions, burn_in], {"radius": radius, "kappa": kappa})
 
 
 def interval_faury(
@@ -201,6 +162,6 @@ def project(tally: Tally, eta: float, radius: float) -> tuple[Floats, float]:
     if float(np.linalg.norm(free.theta)) <= radius:
         return free.theta, value(free.theta)
     start = fit(tally, ridge=eta, norm_bound=radius).theta
-    found = minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
+    found = scipy.optimize.minimize(value, start, method="Nelder-Mead", options={"maxiter": 200})
     best = start if value(start) <= found.fun else np.asarray(found.x)
     return into_the_ball(best), value(best)

@@ -12,19 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
 from surepick.confidence.anytime import Evidence, plug_in_evidence
+from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.result import (
-    Answers,
-    Condition,
-    Data,
-    Intervals,
-    around,
-    estimate_exists,
-    fixed_design,
-    plain_fit,
-    pooled,
-    queries_in_span,
-)
+from surepick.confidence.result import Answers, Condition, Data, Intervals
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
@@ -65,26 +55,20 @@ def interval_corrected(
     >>> interval_corrected(tally, [[1.0, -1.0]], data="fixed", norm_bound=1.0).valid
     True
     """
-    delta = validate.probability("delta", delta)
-    validate.one_of("data", data, ("adaptive", "fixed"))
     validate.one_of("form", form, ("query", "ellipsoid"))
-    tally = pooled(answers).asked()
-    points = validate.matrix("queries", queries, columns=tally.dimension)
+    at = AtEstimate.of(answers, queries, delta, fitted)
+    conditions = [fixed_design(data), *at.conditions()]
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = plain_fit(tally, fitted)
-    name = "corrected" if form == "query" else "corrected-ellipsoid"
-    conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
-    width = np.full(len(points), np.inf)
-    details: dict[str, float] = {"d": float(estimate.span.rank)}
-    if estimate.converged:
-        setting = _Setting.of(tally, points, estimate, knowledge, form, delta)
+    width, details = at.nowhere, dict[str, float]()
+    if at.estimate.converged:
+        setting = _Setting.of(at, knowledge, form, at.delta)
         xi = setting.xi_known
         # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
-        by_knowledge = radii(xi, estimate.span.rank, setting.budget)
+        by_knowledge = radii(xi, at.rank, setting.budget)
         if by_knowledge is None or by_knowledge.shift > COMFORTABLE_SHIFT:
-            setting = _Setting.of(tally, points, estimate, Knowledge(), form, delta * (1 - ANYTIME_SHARE))
+            setting = _Setting.of(at, Knowledge(), form, at.delta * (1 - ANYTIME_SHARE))
             evidence = evidence or plug_in_evidence(answers, data="fixed", order_seed=order_seed)
-            xi = min(xi, _xi_by_evidence(evidence, setting, delta * ANYTIME_SHARE))
+            xi = min(xi, _xi_by_evidence(evidence, at, at.delta * ANYTIME_SHARE))
         outcome, xi_refined = setting.refine(xi)
         details |= {"xi": xi_refined, "xi_before_answers": xi}
         conditions.append(_burn_in(setting, xi, outcome))
@@ -92,18 +76,14 @@ def interval_corrected(
             radius = outcome.query if form == "query" else outcome.ellipsoid
             details |= {"radius": radius, "shift": outcome.shift}
             width = radius * setting.query_norms(outcome.shift)
-    low, high = around(points @ estimate.theta, width)
-    return Intervals(
-        method=name,
-        guarantee=Guarantee.PROVED if data == "fixed" else Guarantee.HEURISTIC,
-        statement=("All queries at once" if form == "query" else "All x at once")
+    return at.intervals(
+        "corrected" if form == "query" else "corrected-ellipsoid",
+        Guarantee.PROVED if data == "fixed" else Guarantee.HEURISTIC,
+        ("All queries at once" if form == "query" else "All x at once")
         + ", for answers independent given the questions (docs/theory.md, corrected theorem).",
-        delta=delta,
-        centre=points @ estimate.theta,
-        low=low,
-        high=high,
-        conditions=tuple(conditions),
-        details=details,
+        width,
+        conditions,
+        details,
     )
 
 
@@ -111,9 +91,7 @@ def interval_corrected(
 class _Setting:
     """Everything about one call that does not depend on the current bound of ξ."""
 
-    tally: Tally
-    points: Floats
-    estimate: Fit
+    at: AtEstimate
     budget: Budget
     xi_known: float
     """Bound of ξ from prior knowledge alone; infinite without."""
@@ -123,9 +101,8 @@ class _Setting:
     """Query norms in the inverse of the information that prior knowledge guarantees."""
 
     @classmethod
-    def of(
-        cls, tally: Tally, points: Floats, estimate: Fit, knowledge: Knowledge, form: Form, delta: float
-    ) -> "_Setting":
+    def of(cls, at: AtEstimate, knowledge: Knowledge, form: Form, delta: float) -> "_Setting":
+        tally, points, estimate = at.tally, at.points, at.estimate
         rows = estimate.span.coordinates(tally.vectors)
         floor = knowledge.information_floor(tally, rows) if knowledge else None
         xi_known = math.inf if floor is None else float(floor.inverse_norms(rows).max())
@@ -135,7 +112,7 @@ class _Setting:
         best_case = factor(gram_matrix(rows, tally.pulls / 4.0))
         xi_best = math.inf if best_case is None else float(best_case.inverse_norms(rows).max())
         budget = plan_budget(
-            estimate.span.rank,
+            at.rank,
             delta,
             xi_best,
             xi_known,
@@ -143,20 +120,21 @@ class _Setting:
             *_query_lines(tally, points, form),
         )
         xi_estimated = float(estimate.inverse_norms(tally.vectors).max())
-        return cls(tally, points, estimate, budget, xi_known, xi_estimated, known_norms)
+        return cls(at, budget, xi_known, xi_estimated, known_norms)
 
     def radii(self, xi: float) -> Radii | None:
         """The theorem at ξ, with what the fit lacks to the optimum added (docs/theory.md, 3.7)."""
-        gap, near = self.estimate.gap, 1 - self.xi_estimated * self.estimate.gap
+        gap = self.at.estimate.gap
+        near = 1 - self.xi_estimated * gap
         if not (math.isfinite(xi) and near > 0):
             return None
-        first = radii(xi, self.estimate.span.rank, self.budget)
+        first = radii(xi, self.at.rank, self.budget)
         if first is None:
             return None
         # The optimum is within D* of θ* and within −log(near) of the estimate, in logits; so the gap, measured at
         # the estimate, is at θ* larger by half their sum in the exponent, at most.
         slack = gap * math.exp(first.shift / 2) / math.sqrt(near)
-        return radii(xi, self.estimate.span.rank, self.budget, slack=slack)
+        return radii(xi, self.at.rank, self.budget, slack=slack)
 
     def refine(self, xi: float) -> tuple[Radii | None, float]:
         """On the theorem's event ξ ≤ e^{D*/2}·ξ(estimate); iterate while that improves. Costs no extra delta."""
@@ -173,7 +151,7 @@ class _Setting:
 
     def query_norms(self, shift: float) -> Floats:
         """The smaller of two bounds of ‖x‖ in H(θ*)⁻¹: by prior knowledge, and by the estimate."""
-        inside = self.estimate.inverse_norms(self.points)
+        inside = self.at.estimate.inverse_norms(self.at.points)
         return np.where(np.isfinite(inside), np.minimum(self.known_norms, math.exp(shift / 2) * inside), np.inf)
 
 
@@ -220,25 +198,26 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
     return len(queries), sum(line not in asked for line in queries)
 
 
-def _xi_by_evidence(evidence: Evidence, setting: _Setting, delta: float) -> float:
+def _xi_by_evidence(evidence: Evidence, at: AtEstimate, delta: float) -> float:
     """Bound ξ on the event of the anytime sequence: no logit of an asked vector is off by more than its reach."""
     reach = evidence.reach(delta=delta)
     if reach > 200:  # e to that power is beyond any burn-in
         return math.inf
-    rows = setting.estimate.span.coordinates(setting.tally.vectors)
-    least = setting.estimate.span.coordinates(evidence.span.embed(evidence.least.point))
-    information = setting.tally.information(setting.estimate.span.embed(least))
-    shape = factor(setting.estimate.span.coordinates(setting.estimate.span.coordinates(information).T))
+    span = at.estimate.span
+    rows = span.coordinates(at.tally.vectors)
+    least = span.coordinates(evidence.span.embed(evidence.least.point))
+    information = at.tally.information(span.embed(least))
+    shape = factor(span.coordinates(span.coordinates(information).T))
     return math.inf if shape is None else math.exp(reach / 2) * float(shape.inverse_norms(rows).max())
 
 
 def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
     if outcome is not None:
         return Condition("burn-in", True, f"xi is at most {xi:.4g} before refinement; the theorem applies.")
-    needed = largest_xi(setting.estimate.span.rank, setting.budget)
+    needed = largest_xi(setting.at.rank, setting.budget)
     if math.isfinite(xi):
         times = (xi / needed) ** 2
-        more = (times - 1) * setting.tally.total
+        more = (times - 1) * setting.at.tally.total
         remedy = (
             f"ask every vector about {times:.3g} times as often "
             f"({f'{math.ceil(more):,}' if more < 1e12 else f'{more:.3g}'} more answers in all), "

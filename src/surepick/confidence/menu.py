@@ -1,7 +1,7 @@
 """All methods by name, for those who want them side by side."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypedDict
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +14,17 @@ from surepick.confidence.result import Answers, Data, Intervals, pooled
 from surepick.logistic import Fit, Tally, fit
 
 METHODS = ("corrected", "corrected-ellipsoid", "anytime", "printed", "printed-empirical", "li", "faury", "wald")
+
+
+class _Known(TypedDict):
+    """What the theorems on fixed designs take alike."""
+
+    delta: float
+    data: Data
+    norm_bound: float | None
+    kappa: float | None
+    logit_bounds: ArrayLike | None
+    fitted: Fit
 
 
 def default_methods(data: Data) -> Sequence[str]:
@@ -42,40 +53,24 @@ def intervals_by_name(
     shared = "anytime" in methods and ordered
     evidence = plug_in_evidence(answers, data=data, order_seed=order_seed) if shared else None
 
-    def corrected(form: Literal["query", "ellipsoid"]) -> Intervals:
-        return interval_corrected(
-            answers,
-            queries,
-            delta=delta,
-            data=data,
-            norm_bound=norm_bound,
-            kappa=kappa,
-            logit_bounds=logit_bounds,
-            form=form,
-            order_seed=order_seed,
-            fitted=estimate,
-            evidence=evidence,
-        )
+    known: _Known = {
+        "delta": delta,
+        "data": data,
+        "norm_bound": norm_bound,
+        "kappa": kappa,
+        "logit_bounds": logit_bounds,
+        "fitted": estimate,
+    }
 
-    def printed(form: Literal["known", "empirical"]) -> Intervals:
-        return interval_printed(
-            answers,
-            queries,
-            delta=delta,
-            data=data,
-            norm_bound=norm_bound,
-            kappa=kappa,
-            logit_bounds=logit_bounds,
-            form=form,
-            fitted=estimate,
-        )
+    def corrected(form: Literal["query", "ellipsoid"]) -> Intervals:
+        return interval_corrected(answers, queries, form=form, order_seed=order_seed, evidence=evidence, **known)
 
     run: dict[str, Callable[[], Intervals]] = {
         "corrected": lambda: corrected("query"),
         "corrected-ellipsoid": lambda: corrected("ellipsoid"),
         "anytime": lambda: interval_anytime(answers, queries, delta=delta, data=data, evidence=evidence),
-        "printed": lambda: printed("known"),
-        "printed-empirical": lambda: printed("empirical"),
+        "printed": lambda: interval_printed(answers, queries, form="known", **known),
+        "printed-empirical": lambda: interval_printed(answers, queries, form="empirical", **known),
         "li": lambda: interval_li(answers, queries, delta=delta, data=data, norm_bound=norm_bound, fitted=estimate),
         "faury": lambda: interval_faury(answers, queries, delta=delta, norm_bound=norm_bound),
         "wald": lambda: interval_wald(answers, queries, delta=delta, fitted=estimate),

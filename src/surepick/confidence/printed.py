@@ -10,19 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.result import (
-    Answers,
-    Condition,
-    Data,
-    Intervals,
-    around,
-    estimate_exists,
-    fixed_design,
-    plain_fit,
-    pooled,
-    queries_in_span,
-)
+from surepick.confidence.result import Answers, Condition, Data, Intervals
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines
 from surepick.logistic import Fit
@@ -46,40 +36,32 @@ def interval_printed(
 
     H(θ*) is bounded below by prior knowledge; without any, ξ is taken at the estimate, which nothing justifies.
     """
-    delta = validate.probability("delta", delta)
-    validate.one_of("data", data, ("adaptive", "fixed"))
     validate.one_of("form", form, ("known", "empirical"))
-    tally = pooled(answers).asked()
-    points = validate.matrix("queries", queries, columns=tally.dimension)
+    at = AtEstimate.of(answers, queries, delta, fitted)
+    conditions = [fixed_design(data), *at.conditions()]
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
-    estimate = plain_fit(tally, fitted)
-    conditions = [fixed_design(data), estimate_exists(estimate), queries_in_span(estimate, points)]
-    width = np.full(len(points), np.inf)
-    details: dict[str, float] = {"d": float(estimate.span.rank)}
-    if estimate.converged:
-        rows, inside = estimate.span.coordinates(tally.vectors), estimate.span.coordinates(points)
-        events = 1 + len(distinct_lines(tally.vectors)) + len(points)
-        gamma = estimate.span.rank + math.log(6 * events / delta)
-        shape = knowledge.information_floor(tally, rows) if knowledge else estimate.factor
+    width, details = at.nowhere, dict[str, float]()
+    if at.estimate.converged:
+        span = at.estimate.span
+        rows, inside = span.coordinates(at.tally.vectors), span.coordinates(at.points)
+        events = 1 + len(distinct_lines(at.tally.vectors)) + len(at.points)
+        gamma = at.rank + math.log(6 * events / at.delta)
+        shape = knowledge.information_floor(at.tally, rows) if knowledge else at.estimate.factor
         xi = math.inf if shape is None else float(shape.inverse_norms(rows).max())
         details |= {"xi": xi, "gamma": gamma}
         conditions.append(_burn_in(xi, gamma))
         if conditions[-1].holds and shape is not None:
-            root = math.sqrt(math.log(2 * events / delta))
-            radius, used = (3.5 * root, shape) if form == "known" else (5.2 * root, estimate.factor or shape)
+            root = math.sqrt(math.log(2 * events / at.delta))
+            radius, used = (3.5 * root, shape) if form == "known" else (5.2 * root, at.estimate.factor or shape)
             details["radius"] = radius
-            width = np.where(estimate.span.contains(points), radius * used.inverse_norms(inside), np.inf)
-    low, high = around(points @ estimate.theta, width)
-    return Intervals(
-        method="printed" if form == "known" else "printed-empirical",
-        guarantee=Guarantee.AS_PRINTED if data == "fixed" and knowledge else Guarantee.HEURISTIC,
-        statement="Jun et al. 2021, Theorem 1, constants as printed; not valid in general (docs/theory.md).",
-        delta=delta,
-        centre=points @ estimate.theta,
-        low=low,
-        high=high,
-        conditions=tuple(conditions),
-        details=details,
+            width = np.where(span.contains(at.points), radius * used.inverse_norms(inside), np.inf)
+    return at.intervals(
+        "printed" if form == "known" else "printed-empirical",
+        Guarantee.AS_PRINTED if data == "fixed" and knowledge else Guarantee.HEURISTIC,
+        "Jun et al. 2021, Theorem 1, constants as printed; not valid in general (docs/theory.md).",
+        width,
+        conditions,
+        details,
     )
 
 

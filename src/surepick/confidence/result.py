@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.logistic import Fit, Tally, fit
+from surepick.logistic import Tally
 
 Floats = NDArray[np.float64]
 
@@ -99,54 +99,9 @@ def unbounded(
     return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
 
 
-def plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
-    """The maximum-likelihood fit, the one passed in if it is one: theorems on it say nothing of a penalised fit."""
-    if fitted is None:
-        return fit(tally)
-    if not isinstance(fitted, Fit):
-        raise InvalidInput(f"fitted must be a Fit, as returned by surepick.fit, got {fitted!r}.")
-    if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
-        raise InvalidInput(
-            "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
-            f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
-            "leave it out to fit afresh."
-        )
-    return fitted
-
-
-def fixed_design(data: Data) -> Condition:
-    """The condition of all fixed-design theorems."""
-    return Condition(
-        "fixed design",
-        data == "fixed",
-        "The answers are independent given the questions."
-        if data == "fixed"
-        else "The questions may have depended on the answers, which this theorem does not allow; "
-        "use the anytime method, or say data='fixed' if they did not.",
-    )
-
-
 def around(centre: Floats, half_width: Floats) -> tuple[Floats, Floats]:
     """Symmetric ends; where there is no centre or no finite width, the whole line."""
     known = np.isfinite(centre) & np.isfinite(half_width)
     low = np.where(known, centre - half_width, -np.inf)
     high = np.where(known, centre + half_width, np.inf)
     return low, high
-
-
-def estimate_exists(estimate: Fit) -> Condition:
-    """The condition of everything centred at the maximum-likelihood estimate."""
-    return Condition("estimate exists", estimate.converged, estimate.status.sentence)
-
-
-def queries_in_span(estimate: Fit, points: Floats) -> Condition:
-    """The condition without which a query has infinite width."""
-    outside = int(np.sum(~estimate.span.contains(points)))
-    return Condition(
-        "queries in the span",
-        outside == 0,
-        f"{outside} of {len(points)} queries lie outside the span of the asked vectors, where nothing is known; "
-        "ask about vectors that cover them."
-        if outside
-        else "Every query lies in the span of the asked vectors.",
-    )

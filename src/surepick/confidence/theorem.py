@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from scipy.optimize import brentq
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 
 Version = Literal["union", "norm"]
 
@@ -219,12 +219,12 @@ def largest_shift(xi: float, asked: float, norm: float) -> float | None:
         if not excess(high) > 0:  # only by rounding, where τ_s and b all but agree
             return high
     elif product < 2:
-        high = float(brentq(lambda shift: _curvature_slope(shift) - 1 / product, 0.0, 700.0))
+        high = float(scipy.optimize.brentq(lambda shift: _curvature_slope(shift) - 1 / product, 0.0, 700.0))
         if not excess(high) > 0:
             return None
     else:
         return None
-    root = float(brentq(excess, 0.0, high, xtol=1e-14, rtol=1e-14))
+    root = float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-14, rtol=1e-14))
     while excess(root) < 0 and root < high:
         root += 1e-13 + 1e-12 * root
     return min(root, high)

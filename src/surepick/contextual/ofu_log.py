@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.contextual import estimate
+from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.faury import customary_ridge, faury_gamma
-from surepick.contextual.loss_set import most_promising
+from surepick.contextual.loss_set import LossSet
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -29,7 +29,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OfuLog(NormBounded):
-    """Choose the arm whose score can be largest over {θ : L_λ(θ) − min L_λ ≤ (γ + γ²/√λ)²}, L_λ the ridge loss."""
+    """Choose the arm whose score can be largest over {θ : ‖θ‖ ≤ S, L_λ(θ) − min L_λ ≤ (γ + γ²/√λ)²}.
+
+    L_λ is the loss plus (λ/2)‖θ‖².
+    """
 
     name = "ofu-log"
 
@@ -52,16 +55,18 @@ class OfuLog(NormBounded):
         dimension = clean_dimension(dimension)
         return estimate.first_estimate(dimension, self.ridge(dimension))
 
-    def room(self, state: Estimate) -> float:
-        """How far the loss may rise from its minimum."""
-        ridge = self.ridge(len(state.theta))
+    def ceiling(self, state: Estimate) -> float:
+        """What L_λ is at most on the set."""
+        history, theta, ridge = state.history, state.theta, self.ridge(len(state.theta))
         gamma = faury_gamma(state, ridge, self.norm_bound, self.delta)
-        return (gamma + gamma**2 / math.sqrt(ridge)) ** 2
+        least = float(numerics.kernels.row_losses(history.rows, history.answers, theta).sum())
+        return least + ridge / 2 * float(theta @ theta) + (gamma + gamma**2 / math.sqrt(ridge)) ** 2
 
     def choose(self, state: Estimate, arms: Floats, rng: np.random.Generator) -> Choice:
         """The arm of largest upper bound."""
         offered = clean_arms(arms, len(state.theta))
-        return Choice(most_promising(state, offered, self.ridge(len(state.theta)), self.room(state), self.norm_bound))
+        within = LossSet(state, self.ridge(len(state.theta)), self.ceiling(state), self.norm_bound)
+        return Choice(within.most_promising(offered))
 
     def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
         """Fit anew: the set is built around the exact minimum."""

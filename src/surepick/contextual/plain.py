@@ -271,8 +271,8 @@ def support(
     """An upper bound of directionᵀθ over {F(θ) ≤ ceiling}, F the loss plus (ridge/2)‖θ‖², tight to about 1%.
 
     By duality every η > 0 gives the bound (ceiling − min{F − η·directionᵀθ})/η, least where F at that minimiser
-    equals the ceiling; η is led there by F − F(start) ≈ η²·‖direction‖²/2. `start` minimises F, `inverse` is its
-    inverse Hessian there. O(n d²) an iteration.
+    equals the ceiling, and flat around; η is led there by F − F(start) ≈ η²·‖direction‖²/2. `start` minimises F,
+    `inverse` is its inverse Hessian there. O(n d²) an iteration.
     """
     weights = np.ones(len(rows))
     identity = ridge * np.eye(len(start))
@@ -293,14 +293,14 @@ def support(
             if step is None:
                 return bound
             decrement = math.sqrt(max(0.0, float(step @ gradient)))
-            if decrement <= 1e-2:
+            if decrement <= 0.1:
                 break
             moved = float(np.max(np.abs(rows @ step), initial=0.0))
             theta = theta - step * (1.0 if moved <= 1.0 else max(1.0, math.log1p(moved)) / moved)
         value = at.value + ridge / 2 * float(theta @ theta)
         # decrement² covers what the minimum may lie below the value found
         bound = min(bound, (ceiling - value + eta * float(direction @ theta) + decrement * decrement) / eta)
-        if abs(value - ceiling) <= 0.02 * room:
+        if abs(value - ceiling) <= 0.1 * room:
             break
         eta *= math.sqrt(room / max(value - floor, 0.01 * room))
     return bound

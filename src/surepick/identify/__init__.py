@@ -5,6 +5,7 @@ complete stages), `rage_glm`, `certified` (what a stage proves), `static`. See d
 """
 
 from surepick.identify.anytime import Anytime
+from surepick.identify.forecast_result import Forecast
 from surepick.identify.gl_gape import GlGapE
 from surepick.identify.menu import POLICIES, policy_from_json, policy_named
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
@@ -13,6 +14,8 @@ from surepick.identify.rage_glm import RageGlm
 from surepick.identify.rage_glm_2 import RageGlm2
 from surepick.identify.rage_glm_r import RageGlmR
 from surepick.identify.rage_linear import RageLinear
+from surepick.identify.search import DrawnAnswers, PlanJudge, run
+from surepick.identify.stagewise import Draft, Stages, Stagewise, Standing
 from surepick.identify.static import GOptimal, Passive, Uniform
 from surepick.identify.verdict import Rival, Status, Verdict
 
@@ -20,10 +23,14 @@ __all__ = [
     "POLICIES",
     "Anytime",
     "CannotClose",
+    "Draft",
+    "DrawnAnswers",
+    "Forecast",
     "GOptimal",
     "GlGapE",
     "Passive",
     "Plan",
+    "PlanJudge",
     "Policy",
     "Problem",
     "RageGlm",
@@ -31,10 +38,14 @@ __all__ = [
     "RageGlmR",
     "RageLinear",
     "Rival",
+    "Stages",
+    "Stagewise",
+    "Standing",
     "Status",
     "Uniform",
     "Verdict",
     "Wait",
     "policy_from_json",
     "policy_named",
+    "run",
 ]

@@ -241,7 +241,7 @@ class Anytime:
     def _find_lacking(self, state: State) -> Weighed | None:
         """Cheap tests that refuse come first; where they do, nothing is weighed."""
         leader, nothing = state.leader, Weighed.none()
-        if not state.plug_in.restarts:
+        if not state.plug_in.pulls.any():
             return nothing
         nats = state.nats(leader, self.epsilon)
         if self.stop == "posterior":
@@ -275,8 +275,8 @@ class Anytime:
             return self._say(state, Status.NOT_IDENTIFIABLE, 0, everything, None, problem.obstacle)
         if len(problem.items) == 1:
             return self._say(state, Status.CERTAIN, 0, everything, None)
-        if not state.plug_in.restarts:
-            return self._say(state, Status.OPEN, 0, everything, None, "No stage is complete yet.")
+        if not state.plug_in.pulls.any():
+            return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
         leader = state.leader
         others = np.array([item for item in range(len(problem.items)) if item != leader])
         decided = self._decides(state)
@@ -302,7 +302,7 @@ class Anytime:
         plug-in evidence (docs/anytime.md, section 5).
         """
         state = state.settled
-        if self._impossible(state) or not state.plug_in.restarts:
+        if self._impossible(state) or not state.plug_in.pulls.any():
             return 1.0
         others = np.array([item for item in range(len(state.problem.items)) if item != state.leader])
         return self._p_value(state, state.leader, self._weigh(state, state.leader, others, thorough=True))
@@ -310,8 +310,8 @@ class Anytime:
     def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
         process = state.process_of(leader)
         share = weight(0 if process is None else process.number) * (1 - LOCALISER)
-        plain = np.exp(-weighed.plug_in) / LOCALISER
-        tilted = np.maximum(np.exp(-weighed.directional) / share, self.delta)
+        plain = np.exp(-np.maximum(weighed.plug_in, -500.0)) / LOCALISER  # far below zero it is one, and no overflow
+        tilted = np.maximum(np.exp(-np.maximum(weighed.directional, -500.0)) / share, self.delta)
         return float(min(1.0, np.max(np.minimum(plain, tilted))))
 
     def certificate(self, state: State) -> dict[str, Any]:

@@ -166,6 +166,7 @@ class State:
                 bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
             found = np.maximum(found, log_sum(bets) - math.log(BETS))
         result = nats.copy()
+        # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
         result[close] = np.minimum(found, nats[close]) if penalised else found
         return result
 

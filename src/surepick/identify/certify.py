@@ -19,6 +19,10 @@ from surepick.logistic import probability_of_yes, softplus, variance
 Floats = NDArray[np.float64]
 
 
+SMALL = 1e-3
+"""Share that all restarts divide alike."""
+
+
 @dataclass(frozen=True, eq=False)
 class Passed:
     """The plug-in bound for each rival, and what it was found with."""
@@ -44,7 +48,7 @@ class Passed:
 def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: Floats) -> Passed:
     """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y; a few batched Newton iterations."""
     theta = onto(start, normals, epsilon)
-    shares = softmax(evidence.terms(theta), axis=1)
+    shares = _shares(evidence, theta)
     for iterations in (4, 12):
         below = evidence.mixed(shares)
         # To half a millionth of a nat: where the least point is at infinity, farther out rounding would drown the rest.
@@ -59,9 +63,15 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
         )
         theta = onto(theta, normals, epsilon)
         if iterations == 4:
-            shares = (shares + softmax(evidence.terms(theta), axis=1)) / 2
+            shares = (shares + _shares(evidence, theta)) / 2
     gap, multiplier = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
     return Passed(below.values(theta) - gap, theta, below, shares, multiplier)
+
+
+def _shares(evidence: Evidence, theta: Floats) -> Floats:
+    """Shares of the restarts by their evidence, none of them zero: the newest may not have seen all directions."""
+    terms = evidence.terms(theta)
+    return np.asarray((1 - SMALL) * softmax(terms, axis=1) + SMALL / terms.shape[1])
 
 
 def onto(theta: Floats, normals: Floats, epsilon: float) -> Floats:

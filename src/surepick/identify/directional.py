@@ -126,9 +126,10 @@ class Process:
         safe = np.where(shares > 0, shares, 1.0)
         constant = np.sum(shares * (linear - np.log(safe)), axis=1) - np.log(BETS)
         place = {int(column): number for number, column in enumerate(where)}
-        places = np.array([place[int(column)] for column in self.columns], dtype=np.int64)
+        answered = self.pulls > 0  # a vector of which all answers are missing is in no evidence, and its sums are zero
+        places = np.array([place[int(column)] for column in self.columns[answered]], dtype=np.int64)
         result = np.zeros((SUMS, len(items), len(where)))
-        result[:, :, places] = np.einsum("zk,jzkx->jzx", shares, sums)
+        result[:, :, places] = np.einsum("zk,jzkx->jzx", shares, sums[..., answered])
         return constant, result
 
     def rows_of(self, items: Integers) -> tuple[Floats, Floats]:

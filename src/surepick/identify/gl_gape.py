@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from surepick.design import g_optimal
 from surepick.guarantee import Guarantee
@@ -104,7 +104,7 @@ def _fitted(problem: Problem, filed: tuple[Filed, ...]) -> tuple[Floats, Floats,
 def _fewest(problem: Problem, leader: int, rival: int) -> tuple[Integers, Floats]:
     """The vectors and shares |w|/‖w‖₁ of the w of least ‖w‖₁ with Σ w_x·x = z_leader − z_rival."""
     rows, away = problem.rows, problem.points[leader] - problem.points[rival]
-    solved = linprog(
+    solved = scipy.optimize.linprog(
         np.ones(2 * len(rows)), A_eq=np.hstack([rows.T, -rows.T]), b_eq=away, bounds=(0, None), method="highs"
     )
     assert solved.x is not None  # differences of items lie in the span

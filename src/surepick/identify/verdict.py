@@ -1,13 +1,15 @@
 """What a policy says in the end, or so far: the best item, how sure, and on what grounds."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
+from surepick.identify.forecast_result import Forecast
 
 
 class Status(StrEnum):
@@ -84,11 +86,24 @@ class Verdict:
     """Why it is not decided, with the way out; empty if it is."""
     also: tuple[str, ...] = ()
     """Other names of the best item: items of the same features."""
+    forecaster: Callable[[], Forecast] | None = field(default=None, compare=False, repr=False)
+    """Simulates the rest of a running session, which sets it."""
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """How many more questions a running session will take; simulated when first asked for. None once it is over."""
+        return None if self.forecaster is None else self.forecaster()
 
     @property
     def questions(self) -> int:
         """Answers used in all."""
         return sum(self.questions_by_stage)
+
+    @property
+    def weakest(self) -> float | None:
+        """Nats of evidence against the rival that is least refuted; None for policies that do not weigh evidence."""
+        known = [rival.evidence for rival in self.rivals if rival.evidence is not None]
+        return min(known, default=None)
 
     def __str__(self) -> str:
         claim = {

@@ -1,9 +1,9 @@
 """Separation: a direction along which the likelihood never stops growing, found by linear programming."""
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 import scipy.linalg as sl
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from surepick.linalg import column_scale, norms, span_of
 
@@ -49,7 +49,7 @@ def unbounded_towards(rows: Floats, pulls: Floats, wins: Floats, query: Floats) 
         return False
     towards = query / units
     goal = towards @ free / float(np.max(np.abs(towards)))
-    solution = linprog(-goal, A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1), method="highs")
+    solution = scipy.optimize.linprog(-goal, A_ub=-sides, b_ub=np.zeros(len(sides)), bounds=(-1, 1), method="highs")
     return solution.x is None or float(goal @ solution.x) > SOLVER_TOLERANCE
 
 
@@ -73,7 +73,9 @@ def _point_on_the_right_side(sides: Floats) -> Floats | None:
     total = sides.sum(axis=0)
     active = np.unique(np.linspace(0, len(sides) - 1, ROWS_PER_CUT).astype(int))
     while True:
-        solution = linprog(-total, A_ub=-sides[active], b_ub=np.zeros(len(active)), bounds=(-1, 1), method="highs")
+        solution = scipy.optimize.linprog(
+            -total, A_ub=-sides[active], b_ub=np.zeros(len(active)), bounds=(-1, 1), method="highs"
+        )
         # A separating direction has a positive sum, so an optimum of zero proves that there is none.
         if solution.x is None or float(total @ solution.x) <= TOLERANCE * max(1.0, float(np.abs(total).max())):
             return None

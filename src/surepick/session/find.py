@@ -1,25 +1,11 @@
 """A search from beginning to end: one question at a time, in batches, or whole stages at once."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from surepick.identify import Anytime, Policy, Problem, Verdict, Wait
-from surepick.session.session import Question, Session
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-
-@runtime_checkable
-class PlanJudge(Protocol):
-    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
-
-    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
-        """How many of the answers to each vector are 1."""
-
+from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, run
+from surepick.session.question import Question
+from surepick.session.session import Session
 
 Answer = int | Literal["tie"] | None
 """1 or 0, "tie", or None for no answer."""
@@ -62,24 +48,15 @@ def find_best(
     while questions := session.ask(at_once or 1):
         answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
         for question, answer in zip(questions, answers, strict=True):
-            if answer is None:
-                session.skip(question.id)
-            elif isinstance(answer, str) and answer == "tie":
-                session.tie(question.id)
-            else:
-                session.tell(question.id, answer)
+            file_answer(session, question.id, answer)
     return session.verdict()
 
 
-def run(problem: Problem, policy: Policy[Any], judge: PlanJudge, *, seed: int = 0, state: Any | None = None) -> Verdict:
-    """Whole stages at once, from the start or from a state: the cost depends on the stages, not on the questions."""
-    rng = np.random.default_rng([seed, 1])
-    state = policy.start(problem) if state is None else state
-    while True:
-        state, outcome = policy.plan(state, rng)
-        if isinstance(outcome, Verdict):
-            return outcome
-        if isinstance(outcome, Wait):
-            raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
-        wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
-        state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
+def file_answer(session: Session, question: int, answer: Answer, *, judge: str | None = None) -> None:
+    """Tell the session 1 or 0, a tie, or that there is no answer."""
+    if answer is None:
+        session.skip(question, judge=judge)
+    elif isinstance(answer, str) and answer == "tie":
+        session.tie(question, judge=judge)
+    else:
+        session.tell(question, answer, judge=judge)

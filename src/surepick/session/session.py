@@ -6,8 +6,8 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,42 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.forecast import FEWEST, OpenStage, forecast_further
+from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.session.question import Question
+from surepick.session.table import answers_of
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Event = dict[str, Any]
 
 FORMAT = 1
 """Version of the log's format."""
 
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """One question: which of two items, or yes/no about one, or about a bare vector.
-
-    The answer 1 means "the first" or "yes", and has probability 1/(1+exp(−vectorᵀθ*)).
-    """
-
-    id: int
-    stage: int
-    measurement: int
-    """Row of the problem's measurements."""
-    vector: Floats
-    """That row, with the sign of the order shown."""
-    first: str | None
-    """The item shown first, or the one asked about; None for a bare vector."""
-    second: str | None
-    """The item shown second, if there is one."""
-    swapped: bool
-    """Whether the pair is shown in the reverse order of the problem's."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What a judge needs to know."""
-        return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
-            {} if self.first is not None else {"vector": self.vector.tolist()}
-        )
+FRESH = 0.25
+"""A forecast serves until so many more answers are in, relative to those it was made with."""
 
 
 @dataclass
@@ -70,6 +49,15 @@ class _Stage:
     def finished(self) -> bool:
         """Whether nothing of it is left to hand out or to wait for."""
         return not self.waiting and not self.unissued.any()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The last forecast, and when and how it was made."""
+
+    forecast: Forecast
+    at: int
+    made_with: tuple[int, int]
 
 
 class Session:
@@ -120,7 +108,9 @@ class Session:
         self._answers: dict[int, int] = {}
         self._changed: set[int] = set()
         self._sealed = 0
+        self._settled = 0
         self._verdict: Verdict | None = None
+        self._forecast: _Kept | None = None
 
     @classmethod
     def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
@@ -172,8 +162,8 @@ class Session:
             drawn = int(rng.integers(stage.unissued.sum()))
             place = int(np.searchsorted(np.cumsum(stage.unissued), drawn, side="right"))
             measurement = int(stage.plan.measurements[place])
-            pair = bool(self.problem.about[measurement, 1] >= 0)
-            swapped = bool(rng.integers(2)) if pair else False
+            either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
+            swapped = bool(rng.integers(2)) if either_way else False
             self._do(
                 {
                     "event": "question",
@@ -213,15 +203,18 @@ class Session:
         self._close(question, "tie", judge)
 
     def undo(self, question: int | None = None) -> Question:
-        """Take back an answer (the last one unless told), until its stage is evaluated; the question is open again."""
+        """Take back an answer, skip or tie (the last answer unless told), until its stage is evaluated.
+
+        The question is open again.
+        """
         if question is None:
             if not self._answers:
                 raise InvalidInput("There is no answer to undo.")
             question = next(reversed(self._answers))
         known = self._question(question)
-        if question not in self._answers:
+        if question not in self._answers and question not in self._stages[known.stage].closed:
             raise InvalidInput(f"Question {question} has no answer to undo.")
-        if known.stage < self._sealed:
+        if known.stage < max(self._sealed, self._settled):
             raise InvalidInput(
                 f"The answer to question {question} can no longer be undone: its stage {known.stage} has been "
                 "evaluated, and a change now would depend on what it showed."
@@ -235,38 +228,85 @@ class Session:
         return [self._questions[one] for stage in self._stages for one in sorted(stage.waiting)]
 
     @property
+    def questions(self) -> Mapping[int, Question]:
+        """All questions asked, by id."""
+        return self._questions
+
+    @property
     def answered(self) -> int:
         """Number of answers filed."""
         return len(self._answers)
 
+    @property
+    def final(self) -> Verdict | None:
+        """The final verdict once it is reached; unlike `verdict()` it evaluates nothing."""
+        return self._verdict
+
+    @property
+    def complete_stages(self) -> int:
+        """Length of the longest run of finished stages from the first: what the next look will evaluate."""
+        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
+
     def verdict(self) -> Verdict:
-        """The verdict: final and for ever once reached, else `open` with what is known on complete stages."""
+        """The verdict: final and for ever once reached, else `open` with what is known on complete stages.
+
+        An open one has a `forecast` of further questions, simulated when it is looked at.
+        """
         if self._verdict is not None:
             return self._verdict
         self._settle()
         result = self.policy.verdict(self._state)
         if result.status.final:
             self._do({"event": "verdict", **result.to_json()})
-        elif self._complete_stages() > self._sealed:
-            self._do({"event": "look", "stages": self._complete_stages()})
-        return self._verdict or result
+        elif self.complete_stages > self._sealed:
+            self._do({"event": "look", "stages": self.complete_stages})
+        return self._verdict or replace(result, forecaster=self.forecast)
 
     def certificate(self) -> dict[str, Any]:
         """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
         make = getattr(self.policy, "certificate", None)
         if make is None:
             raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+        reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
+        if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
+            return Session.replay(self.log[:reached], policy=self.policy).certificate()
         self._settle()
         certificate: dict[str, Any] = make(self._state)
         return certificate
 
-    def progress(self) -> tuple[Any, list[tuple[Plan, Integers, Integers]]]:
-        """The policy's state with all answers filed, and the stages with pulls and wins so far; nothing is logged.
+    def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
+        """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
+        return check_all(answers_of(self.problem, self.log), level=level)
 
-        It is what a simulation goes on from, to say how long the rest will take.
+    def progress(self) -> tuple[Any, list[OpenStage]]:
+        """The policy's state with all answers filed, and the stages as they stand; nothing is logged.
+
+        It is what a simulation goes on from (`surepick.forecast.forecast_further`), in another thread if need be.
         """
         self._settle()
-        return self._state, [(stage.plan, stage.pulls.copy(), stage.wins.copy()) for stage in self._stages]
+        return self._state, [self._as_it_stands(stage) for stage in self._stages]
+
+    def _as_it_stands(self, stage: _Stage) -> OpenStage:
+        left = stage.unissued.copy()
+        for question in stage.waiting:
+            left[_place(stage.plan, self._questions[question].measurement)] += 1
+        return OpenStage(stage.plan, stage.pulls.copy(), stage.wins.copy(), left)
+
+    def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
+        """How many more questions it will take, with an 80% interval; heuristic.
+
+        It is simulated anew (one search a draw, seconds for a small problem) when a quarter more answers are in than
+        when it was last made; in between it is the last one, less the answers since. So it may be called after every
+        answer.
+        """
+        if self._verdict is not None:
+            nothing = np.zeros(draws, dtype=np.int64)
+            return Forecast(self.policy.name, nothing, nothing.astype(bool), 0, 0, price)
+        kept = self._forecast
+        if kept is None or kept.made_with != (draws, seed) or not 0 <= self.answered - kept.at <= FRESH * kept.at:
+            made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
+            kept = self._forecast = _Kept(made, self.answered, (draws, seed))
+        return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
     def _plan(self) -> bool:
         """Let the policy plan; whether there is something new to hand out."""
@@ -280,18 +320,22 @@ class Session:
         return not isinstance(outcome, Wait)
 
     def _settle(self) -> None:
-        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions."""
+        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions.
+
+        A stage is closed only where all before it are finished too: then it is evaluated, and until then each of its
+        answers can be undone. After the verdict nothing changes: what it rests on is what its certificate shows.
+        """
+        if self._verdict is not None:
+            return
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
             self._state = self.policy.absorb(self._state, number, tally)
-            if stage.finished and stage.closed:
-                self._state = self.policy.close(self._state, number)
             self._changed.discard(number)
-
-    def _complete_stages(self) -> int:
-        """Length of the longest run of finished stages from the first."""
-        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
+        for number in range(self._settled, self.complete_stages):
+            if self._stages[number].closed:
+                self._state = self.policy.close(self._state, number)
+            self._settled = number + 1
 
     def _question(self, question: int) -> Question:
         known = self._questions.get(question)
@@ -329,7 +373,7 @@ class Session:
         handler(event)
 
     def _on_stage(self, event: Event) -> None:
-        self._sealed = self._complete_stages()
+        self._sealed = self.complete_stages
         self._settle()
         plan = Plan.from_json(event)
         self._state = self.policy.adopt(self._state, plan)
@@ -354,7 +398,13 @@ class Session:
         self._answers[event["id"]] = event["answer"]
 
     def _on_undo(self, event: Event) -> None:
-        self._count(event["id"], self._answers.pop(event["id"]), -1)
+        question = event["id"]
+        if question in self._answers:
+            self._count(question, self._answers.pop(question), -1)
+        else:
+            stage = self._stages[self._questions[question].stage]
+            stage.closed.discard(question)
+            stage.waiting.add(question)
 
     def _count(self, question: int, answer: int, by: int) -> None:
         known = self._questions[question]
@@ -378,7 +428,8 @@ class Session:
         self._sealed = event["stages"]
 
     def _on_verdict(self, event: Event) -> None:
-        self._sealed = self._complete_stages()
+        self._settle()
+        self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.figures import figure
-from surepick.session import run as run_policy
+from surepick.identify import run as run_policy
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
 from surepick.worlds import ExpectedJudge, soare

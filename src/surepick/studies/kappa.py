@@ -12,12 +12,11 @@ import numpy as np
 
 from surepick.design import gap_optimal
 from surepick.figures import figure
-from surepick.identify import Problem
-from surepick.limits import Instance, kappa_family, kappa_family_bound, lower_bound
+from surepick.limits import Instance, kappa_family_bound
 from surepick.limits.transport import nats
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, informed, measured
-from surepick.worlds import World
+from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, informed, lower_bound, measured
+from surepick.worlds import one_over_kappa
 
 ITEMS = (21, 40, 80)
 POLICIES = ("rage-glm", "uniform")
@@ -35,18 +34,15 @@ def tasks(options: Options) -> list[Params]:
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
     """All policies on one member, which none of them knows."""
     seed = int(rng.integers(2**31))
-    family = kappa_family(task["items"], seed=seed)
-    theta = family.thetas[int(rng.integers(task["items"]))]
-    world = World(f"kappa-{task['items']}", Problem(family.items, family.items), theta)
-    instance = Instance(family.items, family.items, theta)
+    world = one_over_kappa(task["items"], seed=seed)
     facts = {
         "items": task["items"],
-        "d": family.items.shape[1],
-        "inverse_kappa": 1 / family.kappa,
+        "d": world.problem.items.shape[1],
+        "inverse_kappa": 1 / world.kappa,
         "search_bound": kappa_family_bound(task["items"], delta=DELTA),
-        "linear_twin": linear_twin(instance),
+        "linear_twin": linear_twin(world.instance),
     }
-    bound = lower_bound(instance, delta=DELTA).questions
+    bound = lower_bound(world)
     return [{**facts, **measured(world, name, informed(name, world), seed, bound)} for name in task["policies"]]
 
 

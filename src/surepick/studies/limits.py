@@ -8,10 +8,10 @@ import numpy as np
 
 from surepick.figures import figure
 from surepick.identify import POLICIES
-from surepick.limits import Instance, lower_bound, rho_opt
+from surepick.limits import rho_opt
 from surepick.limits.transport import nats
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, informed, measured
+from surepick.studies.identification import COLOURS, DELTA, certified_bound, chosen_policies, groups, informed, measured
 from surepick.worlds import World, example_1, example_2, gaussian, soare
 
 WORLDS: dict[str, Callable[[], World]] = {
@@ -37,9 +37,8 @@ def tasks(options: Options) -> list[Params]:
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
     """The bound once, then every policy on the same seed."""
     world, seed = WORLDS[task["world"]](), int(rng.integers(2**31))
-    instance = Instance(world.problem.measurements, world.problem.items, world.theta)
-    bound = lower_bound(instance, delta=DELTA)
-    quadratic = 2 * rho_opt(instance).value * nats(DELTA)
+    bound = certified_bound(world)
+    quadratic = 2 * rho_opt(world.instance).value * nats(DELTA)
     rows = []
     for name in task["policies"]:
         row = measured(world, name, informed(name, world), seed, bound.questions)

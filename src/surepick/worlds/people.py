@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.colours import colour_features
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.worlds.world import World
@@ -33,24 +34,3 @@ def person(*, colours: int = 37, gap: float = 0.35, norm: float | None = None, s
         if abs(best - second - gap) <= CLOSE_ENOUGH * gap:
             return World(f"person-{colours}-{gap:g}", Problem.from_pairs(features), theta)
     raise InvalidInput(f"No taste with a gap of {gap:g} was found in {TRIES:,} tries; ask for a smaller gap.")
-
-
-def colour_features(rgb: Floats) -> Floats:
-    """Nine features of colours given by red, green and blue between 0 and 1."""
-    lab = _cielab(rgb)
-    lab = (lab - lab.mean(axis=0)) / lab.std(axis=0)
-    first, second, third = lab.T
-    features = np.column_stack([lab, lab**2, first * second, first * third, second * third])
-    apart = np.linalg.norm(features[:, None] - features[None], axis=2)
-    return np.asarray(features / float(apart.max()))
-
-
-def _cielab(rgb: Floats) -> Floats:
-    """CIE 1976 L*a*b* of sRGB colours, white point D65."""
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    to_xyz = np.array(
-        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]]
-    )
-    xyz = linear @ to_xyz.T / np.array([0.95047, 1.0, 1.08883])
-    root = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    return np.column_stack([116 * root[:, 1] - 16, 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])])

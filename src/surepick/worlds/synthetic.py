@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
+from surepick.limits import kappa_family
 from surepick.worlds.world import World
 
 Floats = NDArray[np.float64]
@@ -99,22 +100,11 @@ def pairs_of_pairs(base: World, pairs: int, *, seed: int = 0) -> World:
     )
 
 
-def one_over_kappa(dimension: int, *, epsilon: float = 0.5, seed: int = 0) -> World:
-    """n = ⌊e^{ε²d/4}⌋ items of which any policy must try a fixed share: the 1/κ₀ family of Jun et al. 2021, section 5.
-
-    Item i is (cos u, sin u·a_i) with nearly orthogonal a_i, tan²u = 2/(1+ε), and θ* = S(−cos u, sin u·a_best): the best
-    item gets a yes with probability 1 − 1/(2n), every other with at most 1/(2n).
-    """
-    count = int(math.exp(epsilon**2 * dimension / 4))
-    if count < 2:
-        raise InvalidInput(f"epsilon²·d/4 = {epsilon**2 * dimension / 4:.2g} gives one item; raise d or epsilon.")
-    rng = np.random.default_rng([seed, dimension])
-    vectors = _nearly_orthogonal(count, dimension - 1, epsilon, rng)
-    angle = math.atan(math.sqrt(2 / (1 + epsilon)))
-    items = np.column_stack([np.full(count, math.cos(angle)), math.sin(angle) * vectors])
-    size = (3 + epsilon) / (1 - epsilon) * math.log(2 * count - 1)
-    theta = size * np.concatenate([[-math.cos(angle)], math.sin(angle) * vectors[int(rng.integers(count))]])
-    return World(f"one-over-kappa-{dimension}", Problem(items, items), theta)
+def one_over_kappa(items: int, *, epsilon: float = 0.5, seed: int = 0) -> World:
+    """A member of the 1/κ₀ family (`surepick.limits.kappa_family`), asked yes/no: only the best item gets a yes."""
+    family = kappa_family(items, epsilon=epsilon, seed=seed)
+    best = int(np.random.default_rng([seed, items]).integers(items))
+    return World(f"one-over-kappa-{items}", Problem(family.items, family.items), family.thetas[best])
 
 
 def _with_gap(features: Floats, theta: Floats, gap: float) -> Floats:
@@ -134,16 +124,3 @@ def _with_twin(features: Floats, theta: Floats, apart: float, rng: np.random.Gen
     moved = features.copy()
     moved[order[1]] = moved[order[0]] + step * (apart / float(np.linalg.norm(step)))
     return moved
-
-
-def _nearly_orthogonal(count: int, dimension: int, most: float, rng: np.random.Generator) -> Floats:
-    """Unit vectors with |aᵀb| ≤ most for all pairs, by rejection."""
-    kept = np.zeros((0, dimension))
-    for _ in range(10_000):
-        drawn = rng.normal(size=(64, dimension))
-        for vector in drawn / np.linalg.norm(drawn, axis=1, keepdims=True):
-            if np.all(np.abs(kept @ vector) <= most):
-                kept = np.vstack([kept, vector])
-                if len(kept) == count:
-                    return kept
-    raise InvalidInput(f"No {count} vectors with cosines below {most:g} were found in {dimension} dimensions.")

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.identify import Problem, Verdict
+from surepick.identify import DrawnAnswers, Problem, Verdict
+from surepick.limits import Instance
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import Question
 
@@ -46,6 +47,11 @@ class World:
         return float(variance(self.problem.measurements @ self.theta).min())
 
     @property
+    def instance(self) -> Instance:
+        """The same as `surepick.limits` takes it; refuses a tie for the best."""
+        return Instance(self.problem.measurements, self.problem.items, self.theta, names=self.problem.names)
+
+    @property
     def norm(self) -> float:
         """Length of θ*."""
         return float(np.linalg.norm(self.theta))
@@ -63,20 +69,12 @@ class World:
         return SimulatedJudge(self.theta, np.random.default_rng(seed))
 
 
-@dataclass(frozen=True, eq=False)
-class SimulatedJudge:
+class SimulatedJudge(DrawnAnswers):
     """Answers drawn from the logistic model: one at a time, or one binomial draw a vector for whole stages."""
-
-    theta: Floats
-    rng: np.random.Generator
 
     def __call__(self, question: Question) -> int:
         """1 with probability 1/(1+exp(−xᵀθ*))."""
         return int(self.rng.random() < probability_of_yes(question.vector @ self.theta))
-
-    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
-        """How many of the answers to each vector are 1; the cost does not depend on how many there are."""
-        return self.rng.binomial(pulls, probability_of_yes(vectors @ self.theta))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,147 @@
+"""The table that checks read: one row a question in the order asked, as it was shown, and what was said to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from surepick import validate
+from surepick.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TIE, SKIP = -1, -2
+"""What was said besides 1 and 0."""
+
+NOTHING = -1
+"""In `Answers.items`: no item at this place."""
+
+WORDS = {"tie": TIE, "skip": SKIP, None: SKIP, 1: 1, 0: 0}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Questions in the order asked and what was said to them.
+
+    >>> items = {"red": [1.0, 0.0], "blue": [0.0, 1.0]}
+    >>> table = Answers.of_pairs(items, ["red", "blue"], ["blue", "red"], [1, "tie"], judges=["ann", "bob"])
+    >>> table.said.tolist(), table.items.tolist()
+    ([1, -1], [[0, 1], [1, 0]])
+    """
+
+    vectors: Floats
+    """The vector of each question, with the sign of the order shown: 1 has probability 1/(1+exp(−xᵀθ*))."""
+    said: Integers
+    """1 for yes or the first item shown, 0 for no or the second, TIE or SKIP."""
+    items: Integers
+    """Numbers of the items shown first and second; NOTHING where there is none."""
+    names: tuple[str, ...]
+    """Names of all items there are, asked about or not."""
+    judges: tuple[str | None, ...]
+    """Who answered, if known."""
+    shuffled: bool = True
+    """Whether each pair's order was drawn by a fair coin when it was shown, as a session does."""
+
+    @classmethod
+    def of_pairs(
+        cls,
+        items: Mapping[str, ArrayLike],
+        first: Sequence[str],
+        second: Sequence[str],
+        answers: Sequence[int | str | None],
+        *,
+        judges: Sequence[str | None] | None = None,
+        shuffled: bool = False,
+    ) -> "Answers":
+        """Comparisons of items by name; an answer is 1 or 0, "tie", or "skip" or None."""
+        names = tuple(items)
+        features = validate.matrix("items", np.array(list(items.values()), ndmin=1))
+        number = {name: place for place, name in enumerate(names)}
+        if not len(first) == len(second) == len(answers):
+            raise InvalidInput(
+                f"first, second and answers must be one a question, got {len(first)}, {len(second)} and {len(answers)}."
+            )
+        stranger = next((name for name in (*first, *second) if name not in number), None)
+        if stranger is not None:
+            raise InvalidInput(f"There is no item named {stranger!r}; the first of {len(names)} is {names[0]!r}.")
+        shown = np.array([(number[a], number[b]) for a, b in zip(first, second, strict=True)], dtype=np.int64)
+        shown = shown.reshape(-1, 2)
+        asked_by = (None,) * len(answers) if judges is None else tuple(judges)
+        if len(asked_by) != len(answers):
+            raise InvalidInput(f"judges must be one an answer, got {len(asked_by)} for {len(answers)} answers.")
+        vectors = features[shown[:, 0]] - features[shown[:, 1]]
+        return cls(vectors, _said(answers), shown, names, asked_by, shuffled)
+
+    def first(self, count: int) -> "Answers":
+        """The table as it was after so many questions."""
+        part = slice(count)
+        return replace(
+            self, vectors=self.vectors[part], said=self.said[part], items=self.items[part], judges=self.judges[part]
+        )
+
+    @cached_property
+    def decisive(self) -> NDArray[np.bool_]:
+        """Which rows have an answer 1 or 0."""
+        return np.asarray(self.said >= 0)
+
+    @cached_property
+    def first_won(self) -> NDArray[np.bool_]:
+        """Of decisive answers to pairs: whether the item shown first won."""
+        return np.asarray(self.said[self.of_a_pair] == 1)
+
+    @cached_property
+    def of_a_pair(self) -> NDArray[np.bool_]:
+        """Which rows are decisive answers to a pair."""
+        return np.asarray(self.decisive & (self.items[:, 1] >= 0))
+
+    @cached_property
+    def counted(self) -> "Counted":
+        """Decisive answers on distinct questions, whichever way round a pair was shown."""
+        turned = self.items[:, 0] > np.where(self.items[:, 1] >= 0, self.items[:, 1], len(self.names))
+        items = np.where(turned[:, None], self.items[:, ::-1], self.items)
+        vectors = np.where(turned[:, None], -self.vectors, self.vectors)
+        return _counted(items, vectors, np.where(turned, 1 - self.said, self.said), self.decisive)
+
+    @cached_property
+    def as_shown(self) -> "Counted":
+        """Decisive answers on distinct questions, with the two orders of a pair as two questions."""
+        return _counted(self.items, self.vectors, self.said, self.decisive)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Answers in their order as numbers of distinct questions."""
+
+    rows: Floats
+    """Vectors of the distinct questions."""
+    items: Integers
+    """Their items."""
+    place: Integers
+    """For each answer the question."""
+    ones: Integers
+    """And the answer."""
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def of(self, which: slice | NDArray[np.bool_] = slice(None)) -> tuple[Floats, Floats]:
+        """Pulls and wins of every question in a run of answers, or in some of them."""
+        where, count = self.place[which], len(self.rows)
+        wins = np.bincount(where, weights=self.ones[which].astype(float), minlength=count)
+        return np.bincount(where, minlength=count).astype(np.float64), wins.astype(np.float64)
+
+
+def _counted(items: Integers, vectors: Floats, said: Integers, decisive: NDArray[np.bool_]) -> Counted:
+    keys = np.column_stack([items.astype(float), vectors + 0.0])[decisive]  # + 0.0 makes −0.0 equal to 0.0
+    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    return Counted(distinct[:, 2:], distinct[:, :2].astype(np.int64), place.ravel(), said[decisive])
+
+
+def _said(answers: Sequence[int | str | None]) -> Integers:
+    for row, answer in enumerate(answers):
+        if not (answer is None or isinstance(answer, str | int | np.integer)) or answer not in WORDS:
+            raise InvalidInput(f"An answer must be 1, 0, 'tie' or 'skip', got {answer!r} at row {row}.")
+    return np.array([WORDS[answer] for answer in answers], dtype=np.int64)

@@ -1,0 +1,128 @@
+"""What the log of a session shows in hindsight: evidence over time, who took part how often, where all items stand."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.confidence import interval_anytime, plug_in_evidence
+from surepick.forecast import OpenStage
+from surepick.identify import Verdict
+from surepick.identify.anytime_state import State
+from surepick.identify.ranking import proven_better
+from surepick.session import Session
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LOOKS = 40
+"""Points of the curve of evidence."""
+
+MOST_ITEMS = 80
+"""Intervals are computed for so many of the leading items at most: each takes a few convex programs."""
+
+
+def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[int, Verdict]]:
+    """Questions answered so far and what could be said then, at times evenly spread over the logarithm."""
+    stages = _complete(session)
+    policy, problem = session.policy, session.problem
+    totals = np.cumsum([int(stage.pulls.sum()) for stage in stages])
+    if not len(totals) or totals[-1] == 0:
+        return
+    marks = np.unique(np.searchsorted(totals, np.geomspace(max(1, totals[0]), totals[-1], looks)))
+    state = policy.start(problem)
+    for number, stage in enumerate(stages):
+        plan = stage.plan
+        state = policy.absorb(policy.adopt(state, plan), plan.stage, plan.tally(problem, stage.wins, stage.pulls))
+        if (stage.pulls < plan.pulls).any():
+            state = policy.close(state, plan.stage)
+        if number in marks:
+            yield int(totals[number]), policy.verdict(state)
+
+
+def appearances(session: Session) -> Integers:
+    """Answers that each item took part in."""
+    counts = np.zeros(len(session.problem.items), dtype=np.int64)
+    for stage in session.progress()[1]:
+        for item in session.problem.about[stage.plan.measurements].T:
+            np.add.at(counts, item[item >= 0], stage.pulls[item >= 0])
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Scores of the leading items against the mean of all, with the ranks that are still possible.
+
+    All intervals hold at once with probability 1 − delta, whenever one looks (docs/theory.md, section 5). So do all
+    ranks: with Anytime together with its verdict (surepick.identify.ranking), with others together with the intervals.
+    """
+
+    items: Integers
+    """By number, the highest score first."""
+    score: Floats
+    """Estimates in log-odds: what the answers refute least."""
+    low: Floats
+    high: Floats
+    better: NDArray[np.bool_]
+    """Whether the item of the row is proven better than that of the column."""
+    count: int
+    """Number of all items, of which `items` are the leading ones."""
+    delta: float
+    refuted: bool
+    """Whether the answers refute every logistic model, so that no interval means anything."""
+
+    @property
+    def best_rank(self) -> Integers:
+        """No item ranks higher than this: as many are proven better."""
+        return np.asarray(1 + self.better.sum(axis=0))
+
+    @property
+    def worst_rank(self) -> Integers:
+        """No item ranks lower than this: as many are proven worse."""
+        return np.asarray(self.count - self.better.sum(axis=1))
+
+    def top(self, k: int) -> Integers | None:
+        """The k best items in any order, where each is proven better than all others; else None."""
+        inside = self.worst_rank <= k
+        return self.items[inside] if inside.sum() == k else None
+
+    def to_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """One entry an item; an unbounded end is null."""
+        return [
+            {
+                "item": names[item],
+                "score": float(self.score[place]),
+                "interval": [float(end) if np.isfinite(end) else None for end in (self.low[place], self.high[place])],
+                "rank": [int(self.best_rank[place]), int(self.worst_rank[place])],
+            }
+            for place, item in enumerate(self.items)
+        ]
+
+
+def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Standing | None:
+    """Where the items stand; None before the first answer. O(items) convex programs, a few milliseconds each."""
+    problem = session.problem
+    stages = _complete(session)
+    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
+    if not batches or len(problem.items) < 2:
+        return None
+    evidence = plug_in_evidence(batches)
+    away = problem.items - problem.items.mean(axis=0)
+    score = evidence.span.coordinates(away) @ evidence.least.point
+    order = np.argsort(-score, kind="stable")[:most]
+    intervals = interval_anytime(batches, away[order], delta=delta, evidence=evidence)
+    low, high = intervals.low, intervals.high
+    state, _ = session.progress()
+    if isinstance(state, State):
+        better = proven_better(state, session.verdict(), order)
+    else:
+        better = low[:, None] > high[None, :]
+    return Standing(order, score[order], low, high, better, len(away), delta, evidence.is_empty(delta=delta))
+
+
+def _complete(session: Session) -> list[OpenStage]:
+    """The longest run of complete stages: which answers of an open one come first may depend on what they are."""
+    return list(takewhile(lambda stage: not stage.left.any(), session.progress()[1]))

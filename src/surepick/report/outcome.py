@@ -1,0 +1,136 @@
+"""The outcome of a search with all that belongs to it: verdict, how it ended, what was left out, and what it cost."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from surepick.checks import Answers, Check, check_all
+from surepick.identify import Forecast, Verdict
+from surepick.items import ItemTable
+from surepick.report.comparison import Comparison
+from surepick.report.history import Standing, standing
+from surepick.session import Session
+
+LEVEL = 0.05
+"""Chance of any false alarm of the checks of assumptions."""
+
+ENDINGS = ("answer", "tie", "skip", "undo")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A session at its end, or where it was left."""
+
+    session: Session
+    items: ItemTable
+    command: str
+    """What to type to get the same."""
+    seconds: float
+    ended: str | None = None
+    """Why no more was asked, where that is not the verdict: "votes ran out", "cost cap reached", "judges failed" or
+    "interrupted"."""
+    unused: tuple[str, ...] = ()
+    """Sentences about recorded answers that could not be used."""
+    troubles: tuple[str, ...] = ()
+    """Sentences about judges who failed."""
+    spent: float = 0.0
+    truth: str | None = None
+    """The best item, where the judge was simulated and it is known."""
+    comparison: Comparison | None = None
+    recorded: Answers | None = None
+    """Recorded votes as they were shown, where such were replayed."""
+    remaining: int | None = None
+    """Recorded votes that were not needed."""
+    forecast: Forecast | None = None
+    """How many more questions it may take, where that was simulated while it ran."""
+    ranks: bool = False
+    """Whether the fields are to hold intervals on scores and ranks."""
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Final, or what can be said so far."""
+        return self.session.verdict()
+
+    @cached_property
+    def without_decision(self) -> dict[str, int]:
+        """Questions that ended in a tie or were skipped."""
+        kinds = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
+        return {kind: sum(one == kind for one in kinds.values()) for kind in ("tie", "skip")}
+
+    @property
+    def status(self) -> str:
+        """The verdict's status; where it is open, why no more was asked."""
+        return str(self.verdict.status) if self.verdict.status.final or self.ended is None else self.ended
+
+    @cached_property
+    def certificate(self) -> dict[str, Any] | None:
+        """The proof of the verdict as plain data, from policies that write one."""
+        proved = self.verdict.status.decided and self.verdict.guarantee == "proved" and len(self.verdict.rivals) > 0
+        return self.session.certificate() if proved and hasattr(self.session.policy, "certificate") else None
+
+    @property
+    def evidence(self) -> float | None:
+        """Nats of evidence against the rival least refuted; None for policies that do not weigh evidence."""
+        return self.verdict.weakest
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Whether what the verdict takes for granted is in doubt."""
+        recorded = self.recorded
+        return self.session.checks(level=LEVEL) if recorded is None else check_all(recorded, level=LEVEL)
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """Intervals on the scores and ranks of all items; takes seconds."""
+        return standing(self.session, delta=self.verdict.delta)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """All rows of all files that could not be used."""
+        return (*self.items.left_out, *self.unused)
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable fields of `surepick find --json`, and more."""
+        verdict = self.verdict
+        return {
+            "best": verdict.best,
+            "status": self.status,
+            "delta": verdict.delta,
+            "epsilon": verdict.epsilon,
+            "questions": verdict.questions,
+            "evidence": self.evidence,
+            "rivals": [rival.to_json() for rival in verdict.rivals],
+            "seconds": self.seconds,
+            "policy": verdict.policy,
+            "guarantee": str(verdict.guarantee),
+            "certificate": self.certificate,
+            "label": self.items.label(verdict.best),
+            "also": list(verdict.also),
+            "surviving": list(verdict.surviving),
+            "statement": verdict.statement,
+            "assumptions": list(verdict.assumptions),
+            "reason": verdict.reason,
+            "checks": [check.to_json() for check in self.checks],
+            "forecast": None if self.forecast is None else self.forecast.to_json(),
+            "steps": list(self.items.steps),
+            "ties": self.without_decision["tie"],
+            "skips": self.without_decision["skip"],
+            "left_out": list(self.left_out),
+            "troubles": list(self.troubles),
+            "remaining": self.remaining,
+            "spent": self.spent,
+            "truth": self.truth,
+            "comparison": None if self.comparison is None else self.comparison.to_json(),
+            "command": self.command,
+        } | self._ranks()
+
+    def _ranks(self) -> dict[str, Any]:
+        if not self.ranks:
+            return {}
+        known = self.standing
+        names = self.session.problem.names
+        if known is None:
+            return {"items": [], "top": {}}
+        tops = {k: known.top(k) for k in range(1, len(known.items))}
+        proved = {str(k): sorted(names[item] for item in top) for k, top in tops.items() if top is not None}
+        return {"items": known.to_json(names), "top": proved}

@@ -1,0 +1,222 @@
+"""The report of a search as one HTML file that needs nothing else: pictures are inside, everything shown is escaped."""
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from surepick import __version__
+from surepick.figures import draw_appearances, draw_evidence, draw_scores
+from surepick.report.history import appearances, verdicts_over_time
+from surepick.report.outcome import LEVEL, Outcome
+
+STYLE = """
+body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
+h1{font-size:1.7rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2.4rem}
+.claim{font-size:1.15rem;border-left:.5rem solid #0b6e4f;padding:.7rem 1.1rem;background:#f2f7f5}
+.claim.open{border-color:#b8860b;background:#fbf7ec}
+table{border-collapse:collapse;margin:.6rem 0}td,th{padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top}
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}
+tr+tr td{border-top:1px solid #e6e6e6}
+.swatch{display:inline-block;width:1.1em;height:1.1em;border-radius:.2em;border:1px solid #0003;vertical-align:-.2em;
+margin-right:.4em}
+code,pre{background:#f4f4f6;border-radius:.3em;padding:.1em .35em;font-size:.9em}
+pre{padding:.8em;overflow-x:auto;white-space:pre-wrap}
+svg{max-width:100%;height:auto}.note{color:#555;font-size:.92rem}li{margin:.15rem 0}
+.alarm{color:#a4161a;font-weight:600}
+"""
+
+PLAIN_COLOUR = "#7aa6d6"
+"""For items that have no colour of their own."""
+
+
+def write_report(outcome: Outcome, path: Path) -> None:
+    """Write the page; figures need the extra `plots`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(outcome), encoding="utf-8")
+
+
+def page(outcome: Outcome) -> str:
+    """The whole page as text."""
+    parts = [_verdict(outcome), _numbers(outcome), _course(outcome), _standing(outcome), _asked(outcome)]
+    parts += [_assumptions(outcome), _material(outcome), _again(outcome)]
+    best = outcome.items.label(outcome.verdict.best)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>surepick: {escape(best)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _item(outcome: Outcome, name: str) -> str:
+    colour = outcome.items.colour(name)
+    patch = "" if colour is None else f'<span class="swatch" style="background:{colour}"></span>'
+    return patch + escape(outcome.items.label(name))
+
+
+def _verdict(outcome: Outcome) -> str:
+    verdict = outcome.verdict
+    count = len(outcome.session.problem.names)
+    best = f"<strong>{_item(outcome, verdict.best)}</strong>"
+    wrong = f"{100 * verdict.delta:g}%"
+    if verdict.status == "certain":
+        claim = f"{best} is the best of {count} items. The chance that this is wrong is at most {wrong}."
+    elif verdict.status == "within epsilon":
+        claim = (
+            f"{best} is the best of {count} items, or worse than the best by at most {verdict.epsilon:g} in log-odds. "
+            f"The chance that this is wrong is at most {wrong}."
+        )
+    else:
+        claim = (
+            f"Not decided ({escape(outcome.status)}). The best guess is {best}; {len(verdict.surviving)} of {count} "
+            f"items are not excluded. {escape(verdict.reason)}"
+        )
+    if verdict.also:
+        others = ", ".join(_item(outcome, name) for name in verdict.also)
+        claim += f" Of the same features, so equally good: {others}."
+    tone = "claim" if verdict.status.decided else "claim open"
+    return (
+        f'<h1>{_item(outcome, verdict.best)}</h1><p class="{tone}">{claim}</p>'
+        f'<p class="note">Guarantee: {escape(str(verdict.guarantee))}. {escape(verdict.statement)}</p>'
+    )
+
+
+def _numbers(outcome: Outcome) -> str:
+    verdict = outcome.verdict
+    rows = [
+        ("answers used", f"{verdict.questions:,}"),
+        ("ties, skips", "{tie:,}, {skip:,}".format(**outcome.without_decision)),
+        ("policy", escape(verdict.policy)),
+        ("delta, epsilon", f"{verdict.delta:g}, {verdict.epsilon:g}"),
+        ("time", f"{outcome.seconds:.1f} s"),
+    ]
+    if outcome.spent:
+        rows.append(("cost", f"{outcome.spent:,.4g}"))
+    if outcome.remaining is not None:
+        rows.append(("recorded votes not used", f"{outcome.remaining:,}"))
+    if outcome.truth is not None:
+        rows.append(("truth (hidden from the search)", _item(outcome, outcome.truth)))
+    if outcome.comparison is not None:
+        known = outcome.comparison
+        if known.least is not None:
+            rows.append(("no method asks fewer on average than", f"{known.least:,.0f}"))
+        if known.printed is not None:
+            rows.append(("RAGE-GLM as printed, told the true κ₀", f"{known.printed:,}"))
+        rows.append(("every question once", f"{known.pairs:,}"))
+    return "<table>" + "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows) + "</table>"
+
+
+def _course(outcome: Outcome) -> str:
+    looks = list(verdicts_over_time(outcome.session))
+    if len(looks) < 2:
+        return ""
+    questions = [count for count, _ in looks]
+    nats = [verdict.weakest for _, verdict in looks]
+    alive = [len(verdict.surviving) for _, verdict in looks]
+    needed = math.log(1 / outcome.verdict.delta)
+    picture = _picture("evidence", lambda path: draw_evidence(questions, nats, alive, needed, path))
+    return (
+        f"<h2>How it went</h2>{picture}"
+        f'<p class="note">Evidence is the logarithm of odds: {needed:.1f} nats are odds of '
+        f"{1 / outcome.verdict.delta:g} to 1 against every truth in which the weakest rival is at least as good; part "
+        "of it pays for looking after every answer and for learning the other items on the way.</p>"
+    )
+
+
+def _standing(outcome: Outcome) -> str:
+    known = outcome.standing
+    if known is None:
+        return ""
+    if known.refuted:
+        return (
+            '<h2>Where all items stand</h2><p class="alarm">The answers refute every logistic model with these '
+            "features, so no interval means anything; check for changing judges, missing features or miscoded "
+            "answers.</p>"
+        )
+    names = [outcome.session.problem.names[item] for item in known.items]
+    ranks = [f"{low}–{high}" for low, high in zip(known.best_rank, known.worst_rank, strict=True)]
+    picture = _picture(
+        "scores",
+        lambda path: draw_scores(
+            [outcome.items.label(name) for name in names],
+            known.score,
+            known.low,
+            known.high,
+            ranks,
+            [outcome.items.colour(name) or PLAIN_COLOUR for name in names],
+            path,
+        ),
+    )
+    left = len(outcome.session.problem.names) - len(names)
+    more = f" The {left} lowest are not drawn." if left else ""
+    return (
+        f"<h2>Where all items stand</h2>{picture}"
+        f'<p class="note">Ranks hold at once, and together with the verdict, with probability {1 - known.delta:g}; '
+        "so do all intervals, as a claim of their own. They are wide for items soon out of the race: no answers were "
+        f"wasted on them.{more}</p>"
+    )
+
+
+def _asked(outcome: Outcome) -> str:
+    counts = appearances(outcome.session)
+    if not counts.any():
+        return ""
+    names = outcome.session.problem.names
+    picture = _picture(
+        "appearances",
+        lambda path: draw_appearances(
+            [outcome.items.label(name) for name in names],
+            counts.astype(np.float64),
+            [outcome.items.colour(name) or PLAIN_COLOUR for name in names],
+            path,
+        ),
+    )
+    return f"<h2>What was asked about</h2>{picture}"
+
+
+def _assumptions(outcome: Outcome) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(check.name)}</td><td class="{"alarm" if check.alarm else ""}">'
+        f"{'alarm' if check.alarm else 'no alarm'}</td><td>{escape(check.sentence)}</td></tr>"
+        for check in outcome.checks
+    )
+    return (
+        f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        '<p class="note">Any false alarm of all these checks together has a probability of at most '
+        f"{100 * LEVEL:g}%. Silence is no proof that the assumptions hold.</p>"
+    )
+
+
+def _material(outcome: Outcome) -> str:
+    parts = ["<h2>The material</h2>", _list(outcome.items.steps)]
+    for title, sentences in (
+        ("Rows that could not be used", outcome.left_out),
+        ("Trouble with judges", outcome.troubles),
+    ):
+        if sentences:
+            parts.append(f"<p>{title} ({len(sentences)}):</p>{_list(sentences[:200])}")
+    return "".join(parts)
+
+
+def _again(outcome: Outcome) -> str:
+    return (
+        f"<h2>The same again</h2><pre>{escape(outcome.command)}</pre>"
+        f'<p class="note">surepick {__version__}. With <code>--certificate FILE</code> the proof is written as '
+        "data, and <code>surepick verify-certificate FILE</code> derives it again from the counts alone.</p>"
+    )
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "</ul>"
+
+
+def _picture(name: str, draw: Callable[[Path], None]) -> str:
+    """A figure as SVG inside the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.svg"
+        draw(path)
+        text = path.read_text(encoding="utf-8")
+    return text[text.index("<svg") :]

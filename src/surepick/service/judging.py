@@ -1,0 +1,93 @@
+"""What judges do over HTTP: take questions, answer, undo."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+
+from surepick.service import views
+from surepick.service.context import Invited, Judge, Running, Service, StudyId
+from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
+from surepick.store import Forbidden, judges, judging, studies
+
+LOOK_SECONDS = 0.1
+
+MOST_AT_ONCE = 100
+
+router = APIRouter(tags=["judges"])
+
+
+@router.get("/judge/invitation")
+def invitation(judge: Invited, service: Running) -> InvitationOut:
+    """What a judge's link, sent as bearer token, is for."""
+    with service.database.reading() as connection:
+        row = studies.get(connection, judge.study)
+        person = judges.get(connection, judge.study, judge.judge)
+        answers = judges.standing_answers(connection, judge.study, judge.judge)
+    if person["revoked"]:
+        raise Forbidden("This judge's link was revoked.")
+    asked = row["decided"] is None and row["state"] in ("running", "paused")
+    return InvitationOut(
+        study=judge.study,
+        title=row["title"],
+        state=row["state"] if asked else "over",
+        name=person["name"],
+        answers=answers,
+    )
+
+
+@router.post("/studies/{study}/questions")
+async def take_questions(
+    study: StudyId,
+    judge: Judge,
+    service: Running,
+    n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to have in hand.")] = 1,
+) -> QuestionsOut:
+    """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
+
+    Fewer or none come back where none are ready; ask again as long as `open` is true.
+    """
+    now = asyncio.get_running_loop().time
+    end = now() + service.patience
+    while True:
+        taken: judging.Taken = await service.write(judging.take, judging.Take(study, judge.judge, n, service.clock()))
+        if taken.questions or not taken.open or now() >= end:
+            return await run_in_threadpool(_shown, service, study, taken)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _shown(service: Service, study: str, taken: judging.Taken) -> QuestionsOut:
+    names = {name for row in taken.questions for name in (row["first"], row["second"]) if name is not None}
+    with service.database.reading() as connection:
+        row = studies.get(connection, study)
+        shown = studies.shown(connection, study, names)
+    return QuestionsOut(
+        questions=[views.question(study, each, taken.until, shown) for each in taken.questions],
+        open=taken.open,
+        answered=row["answered"],
+        remaining=views.remaining(row),
+    )
+
+
+@router.post("/studies/{study}/answers")
+async def answer(study: StudyId, body: AnswerIn, judge: Judge, service: Running) -> AnswerOut:
+    """Answer a question, skip it, or say that it is a tie. Acknowledged when it is stored; the same again is the same.
+
+    Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
+    counts.
+    """
+    said: judging.Said = await service.write(
+        judging.say,
+        judging.Say(study, judge.judge, body.question, body.answer, service.clock(), body.turn),
+    )
+    return AnswerOut(question=said.question, answer=said.said, turn=said.turn)
+
+
+@router.post("/studies/{study}/undo")
+async def undo(study: StudyId, body: UndoIn, judge: Judge, service: Running) -> UndoOut:
+    """Take back your last answer, skip or tie, until its stage has been evaluated; answer again with `turn`."""
+    said: judging.Said = await service.write(
+        judging.undo, judging.Undo(study, judge.judge, service.clock(), body.question)
+    )
+    return UndoOut(question=said.question, turn=said.turn + 1)

@@ -1,0 +1,210 @@
+"""The JSON that goes in and out of the service."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+from surepick.identify.menu import POLICIES
+from surepick.store.studies import Kind, State
+
+
+def _printable(text: str) -> str:
+    """Text without control characters, which no label needs and some databases refuse."""
+    if any(ord(character) < 32 and character not in "\n\t" for character in text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_printable)]
+Name = Annotated[Text, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+Colour = Annotated[str, Field(pattern=r"^(|#[0-9A-Fa-f]{3,8}|[A-Za-z]{3,30})$")]
+
+
+class Strict(BaseModel):
+    """A body whose unknown fields are refused: they are mistakes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ItemIn(Strict):
+    """A candidate."""
+
+    name: Name
+    label: Annotated[Text, Field(max_length=500)] = ""
+    text: Annotated[Text, Field(max_length=20_000)] = ""
+    colour: Colour = ""
+    image: Annotated[Text, Field(description="A picture as data:image/png;base64,…; PNG, JPEG, GIF or WebP.")] = ""
+    features: list[Real] | None = None
+
+
+class StudySettings(Strict):
+    """What a study is asked to do."""
+
+    title: Name
+    kind: Kind = "pairs"
+    policy: Annotated[str, Field(json_schema_extra={"enum": sorted(POLICIES)})] = "anytime"
+    delta: Real = 0.05
+    epsilon: Real = 0.0
+    budget: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    options: Annotated[
+        dict[str, JsonValue], Field(description="Further options of the policy, such as missing or kappa.")
+    ] = {}
+    lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 600.0
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class StudyIn(StudySettings):
+    """A study with its items."""
+
+    items: list[ItemIn]
+
+
+class Created(BaseModel):
+    """A new study; of an upload also how its columns became features."""
+
+    id: str
+    steps: list[str] = []
+
+
+class StateIn(Strict):
+    """What a study shall be."""
+
+    state: State
+
+
+class ItemsIn(Strict):
+    """Items to add and names of items to remove."""
+
+    add: list[ItemIn] = []
+    remove: list[Name] = []
+
+
+class PhaseOut(BaseModel):
+    """What a change of the items means."""
+
+    phase: int
+    consequence: str
+
+
+class JudgeIn(Strict):
+    """A new judge."""
+
+    name: Annotated[Text, Field(max_length=200)] = ""
+    days: Annotated[Real, Field(gt=0, le=3_650, description="How long the link is valid.")] | None = None
+
+
+class JudgeOut(BaseModel):
+    """A judge with his link; `token` is the bearer token for programs."""
+
+    id: str
+    name: str
+    token: str
+    link: str
+    until: float
+
+
+class JudgeRow(BaseModel):
+    """A judge in the list."""
+
+    id: str
+    name: str
+    created: float
+    revoked: bool
+    messages: int
+
+
+class ItemOut(BaseModel):
+    """What a judge sees of an item; `image` is a path on this server, or empty."""
+
+    name: str
+    label: str
+    text: str
+    colour: str
+    image: str
+
+
+class QuestionOut(BaseModel):
+    """A question: which of two, or yes/no about one (`b` is null)."""
+
+    id: str
+    turn: int
+    a: ItemOut
+    b: ItemOut | None
+    answers: list[str]
+    expires: float
+
+
+class QuestionsOut(BaseModel):
+    """The questions a judge has in hand."""
+
+    questions: list[QuestionOut]
+    open: Annotated[bool, Field(description="False when there is nothing left to ask.")]
+    answered: Annotated[int, Field(description="Answers in this study so far.")]
+    remaining: Annotated[int | None, Field(description="About how many more it will take; null if unknown.")]
+
+
+class AnswerIn(Strict):
+    """An answer. Of a pair, a is the one shown first; `turn` is needed only after an undo."""
+
+    question: Id
+    answer: Literal["a", "b", "yes", "no", "tie", "skip"]
+    turn: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+
+
+class AnswerOut(BaseModel):
+    """What is on record now."""
+
+    question: str
+    answer: str
+    turn: int
+
+
+class InvitationOut(BaseModel):
+    """What a judge's link is for."""
+
+    study: str
+    title: str
+    state: Annotated[
+        Literal["running", "paused", "over"], Field(description="Over: decided or closed, nothing is asked any more.")
+    ]
+    name: Annotated[str, Field(description="How the admin calls the judge.")]
+    answers: Annotated[int, Field(description="Answers of this judge that stand.")]
+
+
+class UndoIn(Strict):
+    """Which answer to take back; without it the last."""
+
+    question: Id | None = None
+
+
+class UndoOut(BaseModel):
+    """What was undone; the question is open again, for the given turn."""
+
+    question: str
+    turn: int
+
+
+class TokenIn(Strict):
+    """The admin's token."""
+
+    token: Annotated[str, Field(max_length=500)]
+
+
+class Consequence(BaseModel):
+    """What was done, and what it means."""
+
+    consequence: str
+
+
+class Health(BaseModel):
+    """Whether the service works."""
+
+    status: Literal["ok"]
+    database: str
+    version: str
+    waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
+
+
+Json = dict[str, Any]

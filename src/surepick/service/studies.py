@@ -1,0 +1,201 @@
+"""What the admin does over HTTP: create studies and run them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from fastapi.responses import Response
+from pydantic import ValidationError
+from sse_starlette import EventSourceResponse
+from starlette.concurrency import run_in_threadpool
+
+from surepick.errors import InvalidInput
+from surepick.service import uploads, views
+from surepick.service.context import Admin, Running, Service, StudyId
+from surepick.service.exports import MEDIA_TYPES, Format, What, export
+from surepick.service.models import (
+    Consequence,
+    Created,
+    Id,
+    ItemsIn,
+    JudgeIn,
+    JudgeOut,
+    JudgeRow,
+    PhaseOut,
+    StateIn,
+    StudyIn,
+    StudySettings,
+)
+from surepick.store import judges, studies
+
+NEW_PHASE = (
+    "A new phase has begun: evidence about the items is gathered anew, and its verdict is wrong with probability at "
+    "most delta by itself. Answers given before are kept and exported, and count no more."
+)
+FORGOTTEN = (
+    "The judge's name and id are gone, the link no longer works, and the answers stay as nobody's. They cannot be "
+    "taken out without choosing the data after seeing it; verdict and certificate use counts only and stay valid."
+)
+
+LIVE_SECONDS = 0.5
+"""How often a live view looks for news."""
+
+router = APIRouter(tags=["admin"], dependencies=[Admin])
+
+
+@router.post("/studies", status_code=201)
+def create_study(body: StudyIn, service: Running) -> Created:
+    """Create a study from items in JSON; it runs at once."""
+    items, images = uploads.items_from_json(body.items, service.settings)
+    settings = uploads.study_settings(body)
+    with service.database.writing() as connection:
+        return Created(id=studies.create(connection, settings, items, images, service.clock()))
+
+
+@router.post("/studies/upload", status_code=201)
+def upload_study(
+    service: Running,
+    items: Annotated[UploadFile, File(description="CSV or Parquet: column item, display columns, features.")],
+    settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
+    images: Annotated[list[UploadFile] | None, File(description="Pictures that the column image names.")] = None,
+) -> Created:
+    """Create a study from a table and pictures."""
+    try:
+        wanted = StudySettings.model_validate_json(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise InvalidInput(f"settings: {where} cannot be used ({first['msg']}).") from None
+    files = {file.filename or "": file.file.read() for file in images or []}
+    rows, steps = uploads.items_from_table(items.filename or "items.csv", items.file.read(), service.settings)
+    found, pictures = uploads.items_from_json(rows, service.settings, files)
+    with service.database.writing() as connection:
+        chosen = uploads.study_settings(wanted)
+        made = studies.create(connection, chosen, found, pictures, service.clock())
+    return Created(id=made, steps=list(steps))
+
+
+@router.get("/studies")
+def list_studies(service: Running, archived: bool = False) -> list[dict[str, Any]]:
+    """All studies, the newest first."""
+    with service.database.reading() as connection:
+        return [views.summary(connection, row) for row in studies.every(connection, archived=archived)]
+
+
+@router.get("/studies/{study}")
+def show_study(study: StudyId, service: Running) -> dict[str, Any]:
+    """A study as it stands."""
+    with service.database.reading() as connection:
+        found = views.summary(connection, studies.get(connection, study))
+        items = studies.items_of(connection, study)
+    return found | {"items": [views.item(study, each).model_dump() for each in items]}
+
+
+@router.post("/studies/{study}/state")
+def change_state(study: StudyId, body: StateIn, service: Running) -> StateIn:
+    """Pause (no new questions, answers still count), resume, close (for good) or archive a study."""
+    with service.database.writing() as connection:
+        studies.change_state(connection, study, body.state)
+    return body
+
+
+@router.post("/studies/{study}/items")
+def change_items(study: StudyId, body: ItemsIn, service: Running) -> PhaseOut:
+    """Add and remove items midway; the answer says what that means for the guarantee."""
+    if not body.add and not body.remove:
+        raise InvalidInput("There is nothing to change: name items to add or to remove.")
+    added, images = uploads.items_from_json(body.add, service.settings)
+    with service.database.writing() as connection:
+        phase = studies.begin_phase(connection, study, added, images, body.remove, service.clock())
+    return PhaseOut(phase=phase, consequence=NEW_PHASE)
+
+
+@router.get("/studies/{study}/result")
+def show_result(study: StudyId, service: Running) -> dict[str, Any]:
+    """The verdict so far, or the final one with its certificate."""
+    with service.database.reading() as connection:
+        return views.result(studies.get(connection, study), service.clock())
+
+
+@router.get("/studies/{study}/history")
+def show_history(study: StudyId, service: Running) -> list[dict[str, Any]]:
+    """How the evidence grew: one entry a look."""
+    with service.database.reading() as connection:
+        return studies.history(connection, study, studies.get(connection, study)["phase"])
+
+
+@router.get("/studies/{study}/events", response_class=EventSourceResponse)
+async def live(study: StudyId, request: Request, service: Running) -> EventSourceResponse:
+    """Server-sent events: the study as in GET /studies/{study}, now and whenever it changes."""
+    first = await run_in_threadpool(_summary, service, study)
+
+    async def news() -> AsyncIterator[dict[str, str]]:
+        shown = None
+        current = first
+        while not await request.is_disconnected():
+            if current != shown:
+                shown = current
+                yield {"event": "study", "data": json.dumps(current)}
+            await asyncio.sleep(LIVE_SECONDS)
+            current = await run_in_threadpool(_summary, service, study)
+
+    return EventSourceResponse(news())
+
+
+def _summary(service: Service, study: str) -> dict[str, Any]:
+    with service.database.reading() as connection:
+        return views.summary(connection, studies.get(connection, study))
+
+
+@router.get("/studies/{study}/export", response_class=Response)
+def export_study(
+    study: StudyId,
+    service: Running,
+    what: Annotated[What, Query(description="Which table.")] = "answers",
+    format: Annotated[Format, Query(description="How it is written.")] = "csv",
+) -> Response:
+    """A table to take away. In CSV, text that a spreadsheet would run as a formula has an apostrophe in front."""
+    with service.database.reading() as connection:
+        content = export(connection, study, what, format, service.clock())
+    name = f'attachment; filename="{study}-{what}.{format}"'
+    return Response(content, media_type=MEDIA_TYPES[format], headers={"Content-Disposition": name})
+
+
+@router.post("/studies/{study}/judges", status_code=201)
+def add_judge(study: StudyId, body: JudgeIn, request: Request, service: Running) -> JudgeOut:
+    """Invite a judge: the answer has the link to send."""
+    now = service.clock()
+    until = now + 86_400 * (service.settings.link_days if body.days is None else body.days)
+    with service.database.writing() as connection:
+        judge = judges.add(connection, study, body.name, now)
+    token = service.gate.link(study, judge, until)
+    base = service.settings.public_url or str(request.base_url)
+    return JudgeOut(id=judge, name=body.name, token=token, link=f"{base.rstrip('/')}/judge#{token}", until=until)
+
+
+@router.get("/studies/{study}/judges")
+def list_judges(study: StudyId, service: Running) -> list[JudgeRow]:
+    """All judges of a study."""
+    with service.database.reading() as connection:
+        studies.get(connection, study)
+        return [
+            JudgeRow(**{name: row[name] for name in JudgeRow.model_fields}) for row in judges.every(connection, study)
+        ]
+
+
+@router.post("/studies/{study}/judges/{judge}/revoke")
+def revoke_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
+    """Let a judge's link work no longer."""
+    with service.database.writing() as connection:
+        judges.revoke(connection, study, judge)
+    return Consequence(consequence="The link no longer works; answers given with it stay.")
+
+
+@router.delete("/studies/{study}/judges/{judge}")
+def forget_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
+    """Delete a judge's data; the answer says what that means for the certificate."""
+    with service.database.writing() as connection:
+        judges.forget(connection, study, judge)
+    return Consequence(consequence=FORGOTTEN)

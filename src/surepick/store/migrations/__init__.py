@@ -1,0 +1,1 @@
+"""Changes of the schema, in order; run whenever a database is opened."""

@@ -1,0 +1,9 @@
+"""What Alembic runs: the changes of the schema, on the connection it is given."""
+
+from alembic import context
+
+from surepick.store.schema import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

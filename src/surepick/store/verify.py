@@ -1,0 +1,138 @@
+"""Whether what the tables say is what the log says: every study is folded again and compared."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from surepick.certificate import CertificateRefused, verify_certificate
+from surepick.errors import SurepickError
+from surepick.session import Session
+from surepick.store import studies
+from surepick.store.database import Database
+from surepick.store.filing import NO_EVENT
+from surepick.store.schema import messages, questions
+
+WORDS = {"answer": (("b", "no"), ("a", "yes")), "skip": ("skip",), "tie": ("tie",), "undo": ("undo",)}
+
+
+@dataclass
+class Report:
+    """What was found in one study; `wrong` is empty where all is well."""
+
+    study: str
+    title: str
+    events: int = 0
+    answers: int = 0
+    waiting: int = 0
+    """Messages that are stored and not in the log yet: the planner will file them."""
+    verdict: str = "open"
+    wrong: list[str] = field(default_factory=list)
+
+
+def verify(database: Database) -> list[Report]:
+    """Fold the log of every study, archived ones too, and compare; one consistent view a study."""
+    with database.reading() as connection:
+        ids = [row["id"] for row in studies.every(connection, archived=True)]
+    reports = []
+    for study in ids:
+        with database.reading() as connection:
+            if not database.is_sqlite:
+                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+            reports.append(verify_study(connection, study))
+    return reports
+
+
+def verify_study(connection: sa.Connection, study: str) -> Report:
+    """Compare one study's tables with its log."""
+    row = studies.get(connection, study)
+    report = Report(study, row["title"])
+    log = studies.events_of(connection, study)
+    report.events = len(log)
+    if [each["seq"] for each in log] != list(range(row["head"])):
+        report.wrong.append(f"The log should have the events 0 to {row['head'] - 1} and has {len(log)}.")
+    events = {each["seq"]: (each["phase"], json.loads(each["body"])) for each in log}
+    sessions = {}
+    for phase in range(row["phase"] + 1):
+        try:
+            sessions[phase] = Session.replay([event for of, event in events.values() if of == phase])
+        except (SurepickError, KeyError, IndexError, ValueError) as error:
+            report.wrong.append(f"The log of phase {phase} cannot be replayed: {error}")
+            return report
+    _compare_state(row, sessions[row["phase"]], report)
+    _compare_questions(connection, study, sessions, report)
+    _compare_messages(connection, study, events, report)
+    return report
+
+
+def _compare_state(row: sa.RowMapping, session: Session, report: Report) -> None:
+    report.answers = session.answered
+    if row["answered"] != session.answered:
+        report.wrong.append(f"The study counts {row['answered']} answers, its log has {session.answered}.")
+    if row["sealed"] > session.complete_stages:
+        report.wrong.append(
+            f"{row['sealed']} stages are sealed, but only {session.complete_stages} are complete in the log."
+        )
+    shown = None if row["verdict"] is None else json.loads(row["verdict"])
+    final = None if session.final is None else session.final.to_json()
+    if shown is not None:
+        report.verdict = shown["status"]
+    if final != (shown if shown is not None and shown["status"] != "open" else None):
+        report.wrong.append(f"The study shows the verdict {shown}, its log has {final}.")
+    if (final is None) != (row["decided"] is None):
+        report.wrong.append("The time of the verdict and the verdict do not go together.")
+    if row["certificate"] is not None:
+        try:
+            checked = verify_certificate(json.loads(row["certificate"]))
+        except CertificateRefused as refused:
+            report.wrong.append(f"The certificate is refused: {refused}")
+        else:
+            if final is None or checked.best != final["best"]:
+                report.wrong.append(f"The certificate is about {checked.best!r}, the verdict is {final}.")
+
+
+def _compare_questions(connection: sa.Connection, study: str, sessions: dict[int, Session], report: Report) -> None:
+    waiting = sa.exists().where(messages.c.question == questions.c.id, messages.c.seq.is_(None)).label("waiting")
+    rows = connection.execute(sa.select(questions, waiting).where(questions.c.study == study)).mappings().all()
+    open_ids = {phase: {each.id for each in session.outstanding} for phase, session in sessions.items()}
+    asked = {phase: session.questions for phase, session in sessions.items()}
+    for row in rows:
+        known = asked[row["phase"]].get(row["number"])
+        if known is None or (known.stage, known.first, known.second) != (row["stage"], row["first"], row["second"]):
+            report.wrong.append(f"Question {row['id']} is not the one in the log.")
+        elif not row["waiting"] and row["closed"] == (row["number"] in open_ids[row["phase"]]):
+            report.wrong.append(f"Question {row['id']} is {'closed' if row['closed'] else 'open'}, unlike in the log.")
+    last = max(sessions)
+    if Counter(row["phase"] for row in rows)[last] != len(asked[last]):
+        report.wrong.append(f"Phase {last} asked {len(asked[last])} questions, the table has another number.")
+
+
+def _compare_messages(
+    connection: sa.Connection, study: str, events: dict[int, tuple[int, dict[str, object]]], report: Report
+) -> None:
+    """Every message is in the log exactly once, and says there what it says here; and nobody else's answer is."""
+    wanted = (
+        sa.select(messages, questions.c.number, questions.c.phase)
+        .join(questions, questions.c.id == messages.c.question)
+        .where(messages.c.study == study)
+    )
+    rows = connection.execute(wanted).mappings().all()
+    report.waiting = sum(row["seq"] is None for row in rows)
+    filed = Counter(row["seq"] for row in rows if row["seq"] not in (None, NO_EVENT))
+    for row in rows:
+        if row["seq"] in (None, NO_EVENT):
+            continue
+        phase, event = events.get(row["seq"], (None, {}))
+        words = WORDS.get(str(event.get("event")), ())
+        said = words[int(str(event["answer"]))] if event.get("event") == "answer" else words
+        same = (phase, event.get("id"), event.get("judge", row["judge"])) == (row["phase"], row["number"], row["judge"])
+        if not same or row["said"] not in said or filed[row["seq"]] != 1:
+            report.wrong.append(f"Message {row['turn']} about question {row['question']} is not event {row['seq']}.")
+    told = {
+        seq
+        for seq, (_, event) in events.items()
+        if event["event"] in ("answer", "tie", "undo") or (event["event"] == "skip" and "judge" in event)
+    }
+    if told != set(filed):
+        report.wrong.append(f"Events {sorted(told ^ set(filed))[:5]} have no message, or the other way round.")

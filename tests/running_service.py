@@ -1,0 +1,80 @@
+"""A service as users run it, in processes of its own, for tests that kill it or put it under load."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+
+TOKEN = "a token of the tests only"
+ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+START_SECONDS = 90.0
+
+
+class RunningService:
+    """`surepick serve`, started, killed and started again on the same port."""
+
+    def __init__(self, database: str, *, workers: int = 1, log: Path | None = None) -> None:
+        self.database = database
+        self.workers = workers
+        self._log = log
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start and wait until it answers."""
+        out = subprocess.DEVNULL if self._log is None else self._log.open("ab")
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "surepick.cli", "serve", self.database, "--port", str(self.port)),
+                *("--token", TOKEN, "--workers", str(self.workers)),
+            ],
+            stdout=out,
+            stderr=out,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "SUREPICK_RATE": "100000"},
+        )
+        self.wait()
+
+    def wait(self) -> None:
+        """Until it answers."""
+        end = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                if httpx.get(f"{self.url}/health", timeout=5).status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass
+            if time.monotonic() > end:
+                raise TimeoutError("The service does not answer.")
+            time.sleep(0.05)
+
+    def children(self) -> list[psutil.Process]:
+        """Workers, planners and observers."""
+        assert self._process is not None
+        try:
+            return psutil.Process(self._process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def kill_all(self) -> None:
+        """SIGKILL to all processes at once, as a power cut or the kernel does."""
+        assert self._process is not None
+        for process in [*self.children(), psutil.Process(self._process.pid)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> None:
+        """An orderly end."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(60)
