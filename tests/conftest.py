@@ -7,12 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy.io import savemat
 from scipy.stats import binom
 
 from databases import fresh_database, postgres_folder, postgres_server
+from surepick.logistic import probability_of_yes
 
 settings.register_profile("surepick", derandomize=True, deadline=None, max_examples=50, print_blob=False)
 settings.load_profile("surepick")
+
+
+def pytest_configure() -> None:
+    """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
+    folder = Path(__file__).parent.parent / "src/surepick/contextual/compiled"
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for index in folder.glob("__pycache__/*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
+
 
 FALSE_ALARM = 1e-4
 """Chance that a statistical test fails although what it tests is true."""
@@ -50,3 +62,21 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
     else:
         with fresh_database(request.getfixturevalue("postgres")) as url:
             yield url
+
+
+def write_zappos(folder: Path, *, images: int = 60, features: int = 12, votes: int = 900) -> np.ndarray:
+    """Small files in the format of UT-Zap50K."""
+    rng = np.random.default_rng(0)
+    gist = rng.normal(size=(images, features)) / np.arange(1, features + 1)
+    theta = rng.normal(size=features) * 2
+    labels = np.empty((1, 4), dtype=object)
+    for attribute in range(4):
+        pairs = rng.integers(images, size=(votes, 2))
+        first = rng.random(votes) < probability_of_yes((gist[pairs[:, 0]] - gist[pairs[:, 1]]) @ theta)
+        answers = np.where(first, 1, 2)
+        answers[:5] = 3  # "equal" is left out
+        rest = np.ones((votes, 2))
+        labels[0, attribute] = np.column_stack([pairs + 1, np.full(votes, attribute + 1), answers, rest])
+    savemat(folder / "zappos-labels.mat", {"mturkOrder": labels})
+    savemat(folder / "zappos-gist.mat", {"gistfeats": gist})
+    return gist @ theta

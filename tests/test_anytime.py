@@ -14,7 +14,7 @@ from conftest import most_failures, sigmoid
 from surepick import Guarantee, InvalidInput, Tally
 from surepick.confidence import Evidence, in_given_order, interval_anytime, plug_in_evidence
 from surepick.logistic import probability_of_yes
-from surepick.logistic.fit import CountProblem
+from surepick.logistic.problem import CountProblem
 
 SEEDS = st.integers(0, 2**32 - 1)
 QUESTIONS = np.array([[1.0], [0.3], [-2.0]])

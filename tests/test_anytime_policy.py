@@ -1,22 +1,19 @@
 """Anytime: what it promises, on worlds where it is hard to keep."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 from scipy.stats import binom
 
 from surepick import Anytime, Guarantee, Problem, Session, Status, find_best
 from surepick.errors import InvalidInput
-from surepick.identify import Plan, anytime
-from surepick.identify.anytime_state import State
-from surepick.identify.directional import BETS
+from surepick.identify import Plan
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, powers, rise
-from surepick.identify.weigh import weigh
 from surepick.logistic import probability_of_yes, softplus, variance
 from surepick.session import run
+from surepick.studies import minimisation
+from surepick.studies.delta_anytime import HORIZON, Hasty, Unpaid, large_norm_tie
 from surepick.worlds import World
 
 FALSE_ALARM = 1e-3
@@ -30,105 +27,36 @@ def small(seed: int, *, items: int = 4, dimension: int = 2, norm: float = 3.0) -
     )
 
 
-def played(world: World, stages: int, seed: int = 0) -> State:
-    policy, rng = Anytime(), np.random.default_rng(seed)
-    state, judge = policy.start(world.problem), world.judge([seed, 5])
-    for _ in range(stages):
-        state, plan = policy.plan(state, rng)
-        if not isinstance(plan, Plan):
-            break
-        wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
-    return state.settled
-
-
 class TestGuarantee:
-    """False stops where the two best items are exactly tied: any stop is one."""
+    """False stops where the two best items are exactly tied: any stop is one. `surepick study delta` has the rest."""
 
-    DELTA, RUNS = 0.2, 80
+    DELTA, RUNS = 0.1, 40
 
-    def false_stops(self, policy: Anytime, monkeypatch: pytest.MonkeyPatch) -> int:
-        monkeypatch.setattr(anytime, "GROWTH", 0.4)  # any batches are valid; larger ones are faster
-        items = np.array([[1.0, 0.3], [1.0, -0.3], [-1.0, 0.1]])
-        tied = World("tied", Problem.from_pairs(items), np.array([1.5, 0.0]))
+    def false_stops(self, policy: Anytime) -> int:
+        tied = large_norm_tie()
         return sum(
             run(tied.problem, policy, tied.judge([seed, 1]), seed=seed).status.decided for seed in range(self.RUNS)
         )
 
-    def test_ties_are_rarely_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        wrong = self.false_stops(Anytime(delta=self.DELTA, budget=3000), monkeypatch)
+    def test_ties_are_rarely_broken(self) -> None:
+        wrong = self.false_stops(Hasty(delta=self.DELTA, budget=HORIZON))
         assert wrong <= binom.isf(FALSE_ALARM, self.RUNS, self.DELTA)
 
-    def test_a_likelihood_ratio_without_the_price_of_looking_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        @dataclass(frozen=True, kw_only=True)
-        class Broken(Anytime):
-            def _decides(self, state: State) -> bool:
-                settled = state.settled
-                if not settled.plug_in.restarts:
-                    return False
-                return bool(np.min(settled.nats(settled.leader, 0.0)) >= math.log(1 / self.delta))
-
-        wrong = self.false_stops(Broken(delta=self.DELTA, budget=3000), monkeypatch)
+    def test_a_likelihood_ratio_without_the_price_of_looking_is_caught(self) -> None:
+        wrong = self.false_stops(Unpaid(delta=self.DELTA, budget=HORIZON))
         assert wrong > binom.isf(FALSE_ALARM, self.RUNS, self.DELTA)
 
 
 class TestMinimisation:
-    @pytest.mark.parametrize("seed", range(8))
-    def test_no_theta_lies_below_a_certified_bound(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A global search on the true objective, with the localiser as it is defined, finds nothing smaller."""
-        monkeypatch.setattr(anytime, "GROWTH", 0.5)
-        proved = 0
-        for stages in (9, 15):
-            bounded, violations = excess_of_bounds(seed, stages)
-            assert violations == []
-            proved += bounded
-        assert proved > 0
+    """A global search on the true objective finds nothing below a bound; `surepick study minimisation` has the rest."""
 
-    def test_a_bound_raised_by_a_nat_would_be_found_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(anytime, "GROWTH", 0.5)
-        found = [excess_of_bounds(seed, 15, raised=1.0)[1] for seed in range(6)]
-        assert any(found)
-
-
-def excess_of_bounds(seed: int, stages: int, *, raised: float = 0.0) -> tuple[int, list[str]]:
-    """How many bounds were proved, and those that a search found to be too high."""
-    world = small(seed, dimension=2 + seed % 2, norm=1.0 + seed % 5)
-    state = played(world, stages, seed)
-    rng = np.random.default_rng([seed, stages])
-    leader, problem = state.leader, world.problem
-    others = np.array([item for item in range(len(problem.items)) if item != leader])
-    threshold = math.log(1 / 0.015)
-    weighed = weigh(state, leader, others, 0.0, threshold, math.inf, thorough=True)
-    process = state.process_of(leader)
-    bounded, violations = 0, []
-    for item, plug_in, tilted in zip(others, weighed.plug_in, weighed.directional, strict=True):
-        y = problem.points[leader] - problem.points[item]
-
-        def search(objective: str, y: np.ndarray = y, item: int = item) -> float:
-            centre, scale, best = state.theta, 4.0, math.inf
-            for _ in range(9):
-                theta = centre + scale * rng.standard_t(3, size=(600, len(y)))
-                ahead = np.maximum(theta @ y, 0.0)
-                theta -= np.outer(ahead / float(y @ y), y)  # onto the half-space, many onto its boundary
-                log_evidence = state.evidence.log_evidence(theta)
-                if objective == "plug-in":
-                    values = log_evidence
-                else:
-                    assert process is not None
-                    same = np.full(len(theta), item)
-                    values = logsumexp(process.values(same, problem.rows, theta), axis=1) - math.log(BETS)
-                    values = np.where(log_evidence < threshold, values, math.inf)
-                if np.min(values) < best:
-                    best, centre = float(np.min(values)), theta[int(np.argmin(values))]
-                scale *= 0.5
-            return best
-
-        for rule, bound in (("plug-in", plug_in), ("directional", tilted)):
-            if np.isfinite(bound):
-                bounded += 1
-                if search(rule) < bound + raised - 1e-6:
-                    violations.append(f"{rule} {item} {bound}")
-    return bounded, violations
+    def test_no_theta_lies_below_a_certified_bound_and_raised_bounds_would_be_found_out(self) -> None:
+        summary = minimisation.summarise(minimisation.run({"block": 0, "runs": 15}, np.random.default_rng(11)))
+        assert summary["problems"] == 15
+        assert summary["too_high"] == 0
+        caught = {each["rule"]: each for each in summary["cells"]}
+        assert caught["plug-in"]["caught_if_raised_by_0.1"] > 0.8
+        assert caught["directional"]["caught_if_raised_by_1"] > 0.4
 
 
 class TestTilts:

@@ -1,6 +1,5 @@
 """The bench of fits, and what makes the fit fast: few passes, few iterations, no copies, counts instead of trials."""
 
-import importlib
 import json
 import sys
 
@@ -10,8 +9,7 @@ import pytest
 from surepick import MissingExtra, Tally, fit
 from surepick.bench import BENCHES, frame
 from surepick.logistic import model
-
-fitting = importlib.import_module("surepick.logistic.fit")  # the package exports the function of the same name
+from surepick.logistic import problem as fitting
 
 
 def test_quick_bench_reports_every_case_and_peer() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from surepick.contextual import NAMES, numerics, plain, policy_by_name
+from surepick.contextual import NAMES, estimate, numerics, plain, policy_by_name
+from surepick.contextual.loss_set import LossSet
 from surepick.studies.contextual_world import ball_world
 
 compiled = pytest.importorskip("surepick.contextual.compiled")
@@ -148,6 +149,33 @@ def test_support_is_the_largest_score_in_the_set(kernels):
     assert best - 1e-6 <= found <= best + 0.01 * (best - direction @ start)
 
 
+def test_a_loss_set_bounds_scores_over_the_ball_as_well():
+    """Never below the maximum over {loss ≤ ceiling, ‖θ‖ ≤ S}, and far closer to it than without the ball."""
+    rng, rows, answers, _ = data(n=80)
+    ridge, bound = 0.25, 2.0
+    now = estimate.first_estimate(3, ridge)
+    for row, answer in zip(rows, answers, strict=True):
+        now = estimate.updated(now, row, answer, ridge, growth=0.0)
+
+    def penalised(theta):
+        return np.sum(np.logaddexp(0, rows @ theta) - answers * (rows @ theta)) + ridge / 2 * theta @ theta
+
+    ceiling = penalised(now.theta) + 8.0
+    for direction in rng.normal(size=(8, 3)):
+        exact = minimize(
+            lambda theta, direction=direction: -direction @ theta,
+            now.theta,
+            constraints=[
+                {"type": "ineq", "fun": lambda theta: ceiling - penalised(theta)},
+                {"type": "ineq", "fun": lambda theta: bound**2 - theta @ theta},
+            ],
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        best, centre = -exact.fun, float(direction @ now.theta)
+        found = LossSet(now, ridge, ceiling, bound)._largest(direction, math.inf, -math.inf)
+        assert best - 1e-6 <= found <= best + 0.05 * (best - centre)
+
+
 def test_without_numba_the_reference_runs():
     code = (
         "import sys; sys.modules['numba'] = None; import numpy as np;"
@@ -156,6 +184,13 @@ def test_without_numba_the_reference_runs():
         "policy.learn(state, np.eye(2), choice, 1); print(numerics.kernels.NAME)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "numpy\n"
+
+
+def test_importing_everything_public_leaves_slow_libraries_alone():
+    code = (
+        "import sys, surepick, surepick.bench; print({'numba', 'scipy.stats', 'scipy.optimize'} & sys.modules.keys())"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_compiled_equals_plain_on_random_input():

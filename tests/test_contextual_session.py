@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,16 +148,20 @@ def test_refused_calls_change_nothing(tmp_path):
         empty.learn(0, 1)
 
 
-def test_data_frames_are_matched_by_column_name(tmp_path):
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_data_frames_are_matched_by_column_name(library, tmp_path):
     path = tmp_path / "log.jsonl"
     session = ContextualSession(Greedy(), dimension=3, path=path)
-    frame = pd.DataFrame(arms_of(0), columns=["price", "age", "size"])
+    frame = library.DataFrame(dict(zip(("price", "age", "size"), arms_of(0).T, strict=True)))
     session.choose(frame)
     assert session.features == ("price", "age", "size")
-    again = session.choose(frame[["size", "price", "age"]].iloc[:2])
+    again = session.choose(frame[["size", "price", "age"]][:2])
     assert np.array_equal(read_decisions(path)[again.id].arms, arms_of(0)[:2])
     with pytest.raises(InvalidInput, match="must have the columns price, age, size, got price, age"):
         session.choose(frame[["price", "age"]])
+    with pytest.raises(InvalidInput, match="arms must hold numbers only"):
+        session.choose(library.DataFrame({"price": ["dear"], "age": [1.0], "size": [2.0]}))
+    assert session.decisions == 2
     session.close()
     assert ContextualSession.replay(path).features == session.features
 

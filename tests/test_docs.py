@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,8 @@ def test_examples_in_docstrings_hold(name):
 def test_everything_exported_exists_and_is_documented():
     for name in surepick.__all__:
         assert getattr(surepick, name).__doc__, f"{name} has no docstring"
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contract():
+    drawn = runpy.run_path(str(ROOT / "docs" / "draw_layers.py"))
+    assert drawn["PICTURE"].read_text() == drawn["picture"](), "run python docs/draw_layers.py"

@@ -266,6 +266,17 @@ def test_enough_recorded_votes_decide_and_prove(folder, rng, order):
     assert log.read_text().splitlines() == lines
 
 
+def test_checks_see_the_votes_as_people_saw_them(folder, rng):
+    lines = ["item_a,item_b,winner,judge"]
+    pairs = [rng.choice(["a", "b", "c", "d"], 2, replace=False) for _ in range(300)]
+    left_sided = [
+        f"{one},{other},{'a' if rng.random() < 0.8 else 'b'},{row % 5}" for row, (one, other) in enumerate(pairs)
+    ]
+    (folder / "votes.csv").write_text("\n".join([*lines, *left_sided]) + "\n")
+    checks = found(folder / "items.csv", "--answers", folder / "votes.csv", code=1)["checks"]
+    assert "position" in [check["name"] for check in checks if check["alarm"]]
+
+
 def test_votes_in_the_policys_order_take_fewer(folder, rng):
     (folder / "votes.csv").write_text(many_votes(rng, 400))
     base = (folder / "items.csv", "--answers", folder / "votes.csv")

@@ -73,6 +73,7 @@ def test_without_features_every_item_has_its_coordinate(tmp_path):
     items = read_items(tmp_path / "names.csv")
     assert np.array_equal(items.features, np.eye(2))
     assert "Bradley" in items.steps[0]
+    assert np.array_equal(read_items(COLOURS, features=False).features, np.eye(60))
 
 
 def test_colours_have_features_of_their_own():

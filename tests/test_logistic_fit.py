@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from surepick import FitStatus, InvalidInput, NotIdentifiable, Tally, fit
 from surepick.logistic import probability_of_yes, softplus, variance
-from surepick.logistic.fit import CountProblem
+from surepick.logistic.problem import CountProblem
 
 SEEDS = st.integers(0, 2**32 - 1)
 LOGITS = [-700.0, -300.0, -38.0, -20.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 20.0, 38.0, 300.0, 700.0]

@@ -51,6 +51,18 @@ def test_equal_items_become_one_with_two_names() -> None:
     assert problem.index("c") == 0
 
 
+def test_a_place_has_a_coordinate_of_its_own() -> None:
+    """Every pair either way round, 1 in the last coordinate; items have 0 there, so it never decides between them."""
+    problem = Problem.from_pairs({"a": [2.0], "b": [5.0], "c": [2.0]}, position=True)
+    assert problem.about.tolist() == [[0, 1], [1, 0]]
+    np.testing.assert_array_equal(problem.measurements, [[-3.0, 1.0], [3.0, 1.0]])
+    np.testing.assert_array_equal(problem.items, [[2.0, 0.0], [5.0, 0.0]])
+    assert problem.obstacle is None
+    again = Problem.from_json(json.loads(json.dumps(problem.to_json())))
+    np.testing.assert_array_equal(again.measurements, problem.measurements)
+    assert again.position
+
+
 def test_items_that_no_question_tells_apart_are_named() -> None:
     problem = Problem([[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0], [0.0, 3.0]], names=["a", "b", "c"])
     assert problem.obstacle is not None

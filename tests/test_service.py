@@ -44,8 +44,8 @@ def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
     assert shown["answers"] == answers
     assert [item["name"] for item in shown["items"]] == ["red", "green", "blue"]
     assert observe(desk.service.database, lambda: desk.now)
+    assert desk.get(f"/studies/{one}")["forecast"] is None
     insight = desk.get(f"/studies/{one}")["insight"]
-    assert insight["remaining"] == 0
     assert insight["scores"][0]["item"] == "red"
     assert insight["judges"][judge.id]["answers"] == answers
     assert insight["judges"][judge.id]["agreement"] > 0.6

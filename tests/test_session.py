@@ -44,6 +44,22 @@ def test_shown_order_is_random_logged_and_undone_in_the_counts() -> None:
     assert logged == [question.swapped for question in questions]
 
 
+def test_with_a_position_the_order_shown_is_the_question() -> None:
+    """A judge who mostly takes the first item shown: the model knows, and the best item is found all the same."""
+    problem = Problem.from_pairs({"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, -1.0]}, position=True)
+    world = World("left", problem, np.array([1.0, -0.5, 1.2]))
+    one = Session(problem, RageLinear(delta=0.3), seed=5)
+    questions = one.ask(60)
+    assert not any(question.swapped for question in questions)
+    orders = {(question.first, question.second) for question in questions}
+    assert any((second, first) in orders for first, second in orders)
+    for question in questions:
+        first, second = problem.index(question.first or ""), problem.index(question.second or "")
+        np.testing.assert_array_equal(question.vector, problem.items[first] - problem.items[second] + [0, 0, 1])
+    verdict = find_best(problem, world.judge(3), policy=RageGlm(kappa=world.kappa))
+    assert (verdict.status, verdict.best) == (Status.CERTAIN, "a")
+
+
 def test_the_plan_is_handed_out_exactly() -> None:
     one = session()
     total = 0

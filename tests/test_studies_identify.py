@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import write_zappos
 from surepick import InvalidInput
 from surepick.studies import Options, find_study, run_study
 from surepick.studies.delta import CONTROL, FAMILIES, Shrunk
@@ -36,6 +37,19 @@ def test_studies_write_rows_summary_and_figures(name: str, tmp_path: Path) -> No
     assert all(row["correct"] for row in runs if row["guarantee"] == "proved" and row["status"] == "certain")
 
 
+def test_the_real_catalogue_is_used_where_there_is_one(tmp_path: Path) -> None:
+    write_zappos(tmp_path)
+    study = find_study("zappos")
+    tasks = study.tasks(Options(data=str(tmp_path), policies=("rage-glm-printed",)))
+    assert [task["column"] for task in tasks] == ["open", "pointy", "sporty", "comfort"]
+    (row,) = study.run(tasks[1], np.random.default_rng(0))
+    assert (row["instance"], row["items"], row["correct"]) == ("zappos-pointy", 60, True)
+    assert row["questions"] > row["lower_bound"]
+    assert study.summarise([row])["real"]
+    with pytest.raises(InvalidInput, match="no file"):
+        study.run(tasks[1] | {"data": str(tmp_path / "nowhere")}, np.random.default_rng(0))
+
+
 def test_policies_meet_the_same_answers(tmp_path: Path) -> None:
     options = Options(runs=1, dims=(3,), policies=("rage-glm-printed", "rage-glm-halving"))
     rows, summary = run_study(find_study("soare"), options, out=tmp_path)
@@ -49,7 +63,7 @@ def test_the_control_is_caught_and_the_policy_is_not() -> None:
     rows: list[dict[str, Any]] = []
     for policy in ("rage-glm", CONTROL):
         for family in ("near ties", "exact tie"):
-            task = {"family": family, "delta": 0.05, "policy": policy, "block": 0, "runs": 12}
+            task = {"family": family, "delta": 0.05, "policy": policy, "block": 0, "runs": 8}
             rows += study.run(task, np.random.default_rng(3))
     summary = study.summarise(rows)
     assert summary["broken"] == 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from conftest import write_zappos
 from surepick import InvalidInput, Passive, RageGlm, Session, find_best
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import Question
@@ -89,24 +90,6 @@ def test_judges_follow_the_model() -> None:
 def test_a_world_of_ones_own_checks_theta() -> None:
     with pytest.raises(InvalidInput, match="theta must be a list of 2 numbers"):
         world("mine", soare(2).problem, [1.0])
-
-
-def write_zappos(folder: Path, *, images: int = 60, features: int = 12, votes: int = 900) -> np.ndarray:
-    """Small files in the format of UT-Zap50K."""
-    rng = np.random.default_rng(0)
-    gist = rng.normal(size=(images, features)) / np.arange(1, features + 1)
-    theta = rng.normal(size=features) * 2
-    labels = np.empty((1, 4), dtype=object)
-    for attribute in range(4):
-        pairs = rng.integers(images, size=(votes, 2))
-        first = rng.random(votes) < probability_of_yes((gist[pairs[:, 0]] - gist[pairs[:, 1]]) @ theta)
-        answers = np.where(first, 1, 2)
-        answers[:5] = 3  # "equal" is left out
-        rest = np.ones((votes, 2))
-        labels[0, attribute] = np.column_stack([pairs + 1, np.full(votes, attribute + 1), answers, rest])
-    savemat(folder / "zappos-labels.mat", {"mturkOrder": labels})
-    savemat(folder / "zappos-gist.mat", {"gistfeats": gist})
-    return gist @ theta
 
 
 def test_real_catalogue_files(tmp_path: Path) -> None:

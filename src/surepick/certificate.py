@@ -293,7 +293,9 @@ class _Checker:
 def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:
     if "measurements" in problem:
         return np.asarray(problem["measurements"], dtype=np.float64)
-    return np.array([items[i] - items[j] if j >= 0 else items[i] for i, j in problem["about"]])
+    rows = np.array([items[i] - items[j] if j >= 0 else items[i] for i, j in problem["about"]])
+    rows[:, -1] += bool(problem.get("position", False))
+    return rows
 
 
 def _boxes(

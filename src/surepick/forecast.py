@@ -9,28 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sl
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.design import Rows
-from surepick.design.frame import frame_of
 from surepick.errors import InvalidInput
 from surepick.identify import DrawnAnswers, Forecast, Plan, Policy, Problem, Verdict, run
-from surepick.linalg import factor
-from surepick.logistic import Tally, fit
+from surepick.identify.truths import plausible_truths
+from surepick.logistic import Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-USUAL_LOGIT = 2.0
-"""Standard deviation of the log-odds of an answer before any is in: pooled crowds have a κ₀ of .03 to .2."""
-
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
 
-MOST_STAGES = 150
-"""A search simulated further than this is broken off: it is near a tie, and its length is of no interest."""
+COARSE = 0.1
+"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
+
+MOST_STAGES = 80
+"""A session simulated further than this (two thousand times as long) is broken off: it is near a tie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +86,8 @@ def forecast_further(
     """Further questions that a running session will take, by simulating it forward on a sample of plausible truths.
 
     `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
-    truths are normal around the penalised fit of all answers so far, with the curvature there (Laplace); before any
-    answer the log-odds of an answer have a spread of `USUAL_LOGIT`. Costs one simulated search a draw.
+    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search a
+    draw, with fewer looks than in earnest.
     """
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
@@ -104,13 +101,17 @@ def forecast_further(
                     wins = stage.wins + np.asarray(
                         judge.wins(problem.measurements[stage.plan.measurements], stage.left)
                     )
-                    asked = stage.pulls + stage.left
-                    ahead = policy.absorb(ahead, stage.plan.stage, stage.plan.tally(problem, wins, asked))
-                    if (asked < stage.plan.pulls).any():  # what was skipped stays without an answer
+                    filled = stage.pulls + stage.left
+                    ahead = policy.absorb(ahead, stage.plan.stage, stage.plan.tally(problem, wins, filled))
+                    if (filled < stage.plan.pulls).any():  # what was skipped stays without an answer
                         ahead = policy.close(ahead, stage.plan.stage)
-            yield theta, run(problem, policy, judge, seed=number, state=ahead, stages=MOST_STAGES)
+            yield (
+                theta,
+                run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
+            )
 
     answered = sum(int(stage.pulls.sum()) for stage in stages)
+    asked = answered + sum(int(stage.left.sum()) for stage in stages)
     return _collected(problem, policy, searches(), price, answered=answered)
 
 
@@ -126,29 +127,13 @@ def _collected(
     price = None if price is None else validate.nonnegative("price", price)
     questions, broken_off, decided, wrong = [], [], 0, 0
     for theta, verdict in searches:
-        questions.append(max(0, verdict.questions - answered))
+        questions.append(max(0, min(verdict.questions, getattr(policy, "budget", verdict.questions)) - answered))
         broken_off.append(not verdict.status.final)
         if verdict.status.decided:
             scores = problem.items @ theta
             decided += 1
             wrong += bool(scores.max() - scores[problem.index(verdict.best)] > verdict.epsilon + 1e-12)
     return Forecast(policy.name, np.array(questions), np.array(broken_off), decided, wrong, price)
-
-
-def plausible_truths(problem: Problem, answers: Tally, draws: int, seed: int) -> Floats:
-    """A sample of θ given answers, one a row: normal, by Laplace's approximation, in the span of the measurements."""
-    frame = frame_of(Rows(problem.measurements))
-    ridge = frame.rank / USUAL_LOGIT**2  # the mean of xxᵀ is the identity in the frame
-    inside = Tally(answers.vectors @ frame.transform, answers.pulls, answers.wins)
-    centre, information = np.zeros(frame.rank), np.zeros((frame.rank, frame.rank))
-    if answers.pulls.any():
-        estimate = fit(inside, ridge=ridge)
-        centre, information = estimate.theta, estimate.information
-    shape = factor(information + ridge * np.eye(frame.rank))
-    assert shape is not None  # the ridge sees to it
-    noise = np.random.default_rng([seed, 7]).normal(size=(draws, frame.rank))
-    spread = sl.solve_triangular(shape.lower, noise.T, lower=True, trans="T").T / shape.diagonal
-    return np.asarray((centre + spread) @ frame.transform.T)
 
 
 def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:

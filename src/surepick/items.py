@@ -79,8 +79,11 @@ class ItemTable:
         return self.shown[column][self.names.index(name)] if column in self.shown else ""
 
 
-def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None) -> ItemTable:
-    """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to so many principal components."""
+def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None, features: bool = True) -> ItemTable:
+    """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to so many principal components.
+
+    With `features` false they are ignored: every item has a coordinate of its own (Bradley–Terry).
+    """
     if isinstance(source, str | PathLike):
         table = read_table(Path(source), leave_out=True)
     elif hasattr(source, "columns"):
@@ -91,18 +94,18 @@ def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None) -> 
         )
     if "item" not in table:
         raise InvalidInput(f"{table.source} has no column 'item'; it has {', '.join(table.columns)}.")
-    return _Reading(table).finished(pca)
+    return _Reading(table, features).finished(pca)
 
 
 class _Reading:
     """One pass over a table: rows are left out first, then columns become features."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, features: bool) -> None:
         self.steps: list[str] = []
         self.left_out = list(table.unusable)
-        named = [column for column in table.columns if column not in ("item", *DISPLAYED)]
+        named = [column for column in table.columns if features and column not in ("item", *DISPLAYED)]
         self.numeric, self.categories = self._kinds(table, named)
-        self.from_colours = not named and "colour" in table
+        self.from_colours = features and not named and "colour" in table
         self.table = self._usable(table)
         names = self.table.text("item")
         repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -158,7 +161,7 @@ class _Reading:
             )
             columns, per_unit = FEATURES, np.eye(len(FEATURES))
         elif not (self.numeric or self.categories):
-            self.steps.append("The items have no features: one coordinate an item (Bradley–Terry).")
+            self.steps.append("No features: one coordinate an item (Bradley–Terry).")
             columns, features, per_unit = names, np.eye(len(names)), np.eye(len(names))
         else:
             columns, features, per_unit = self._columns()

@@ -1,6 +1,7 @@
 """Judges: does somebody answer without looking?"""
 
 import math
+from collections import defaultdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
-from surepick.logistic.fit import CountProblem
+from surepick.logistic.problem import CountProblem
 
 Floats = NDArray[np.float64]
 
@@ -26,11 +27,11 @@ def random_judges(answers: Answers, *, level: float = 0.05) -> Check:
     """Does a judge toss a coin where the others share a taste?
 
     For each judge the Bayes factor of "coin tosses" against "the same θ as all others", with θ drawn from a normal
-    prior of one of several widths and Laplace's approximation of the integrals, divided by the number of judges. Exact
-    on average over the prior but for that approximation; not proved for every θ, so heuristic (docs/checks.md, 4).
+    prior of one of several widths and Laplace's approximation of the integrals. Exact on average over the prior but for
+    that approximation; not proved for every θ, so heuristic (docs/checks.md, 4).
     """
     shown = _numbered(answers)
-    nats = {name: value - math.log(len(shown)) for name, value in _against_coins(answers, shown).items()}
+    nats = _shared(answers, _against_coins(answers, shown))
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
     if accused:
         sentence = (
@@ -57,11 +58,11 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
     """Does a judge press one side, whatever is shown there?
 
     Needs orders drawn by a fair coin; then a judge for whom they do not matter picks the first with probability exactly
-    1/2. Evidence against that coin, the best of all judges divided by their number. Proved (docs/checks.md, 2).
+    1/2. Evidence against that coin, judge by judge. Proved (docs/checks.md, 2).
     """
     shown = _numbered(answers) if answers.shuffled else {}
     firsts = {name: answers.said[rows & answers.of_a_pair] for name, rows in shown.items()}
-    nats = {name: log_fair_coin(int(said.sum()), len(said)) - math.log(len(shown)) for name, said in firsts.items()}
+    nats = _shared(answers, {name: log_fair_coin(int(said.sum()), len(said)) for name, said in firsts.items()})
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
     if accused:
         sides = ", ".join(f"{name} {firsts[name].mean():.0%} of {len(firsts[name]):,}" for name in accused)
@@ -86,15 +87,22 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
 
 
 def _numbered(answers: Answers) -> dict[str, NDArray[np.bool_]]:
-    """The rows of each judge with enough decisive answers."""
-    names = np.array(["" if name is None else name for name in answers.judges], dtype=object)
-    known = np.array([name is not None for name in answers.judges], dtype=np.bool_)
-    result = {}
-    for name in dict.fromkeys(name for name in answers.judges if name is not None):
-        rows = known & (names == name) & answers.decisive
-        if rows.sum() >= FEWEST:
-            result[name] = rows
-    return result
+    """The rows of each judge with enough decisive answers, in the order in which these were enough."""
+    rows = defaultdict[str, list[int]](list)
+    for row in np.flatnonzero(answers.decisive):
+        name = answers.judges[row]
+        if name is not None:
+            rows[name].append(int(row))
+    enough = sorted((mine[FEWEST - 1], name) for name, mine in rows.items() if len(mine) >= FEWEST)
+    numbers = np.arange(len(answers.said))
+    return {name: np.isin(numbers, rows[name]) for _, name in enough}
+
+
+def _shared(answers: Answers, nats: dict[str, float]) -> dict[str, float]:
+    """Less what it costs to look at many: the k-th to appear has 1/(k(k+1)) of the level, now and at later looks."""
+    everybody = dict.fromkeys(name for name in answers.judges if name is not None)
+    place = {name: k for k, name in enumerate(everybody, 1)}
+    return {name: value - math.log(place[name] * (place[name] + 1)) for name, value in nats.items()}
 
 
 def _against_coins(answers: Answers, shown: dict[str, NDArray[np.bool_]]) -> dict[str, float]:

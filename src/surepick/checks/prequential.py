@@ -17,7 +17,7 @@ from scipy.special import logsumexp, xlogy
 from surepick.checks.answers import Counted
 from surepick.linalg import norms, span_of
 from surepick.logistic import probability_of_yes
-from surepick.logistic.fit import CountProblem
+from surepick.logistic.problem import CountProblem
 
 Floats = NDArray[np.float64]
 

@@ -15,6 +15,7 @@ from surepick.cli.output import print_json
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from surepick.cli.live import Horizon
     from surepick.identify import Plan, Problem
     from surepick.identify.redirect import Turn
     from surepick.items import ItemTable
@@ -56,6 +57,7 @@ def ask(
 
     from rich.console import Console
 
+    from surepick.cli.live import Horizon
     from surepick.cli.result import print_outcome
     from surepick.cli.search import open_session
     from surepick.identify import Anytime
@@ -66,16 +68,18 @@ def ask(
     table = read_items(items, pca=pca)
     path = state or Path(f"{items.stem}.answers.jsonl")
     problem, avoid = table.problem(kind, seed=seed), set[int]()
-    policy = redirected(Anytime(delta=delta, epsilon=epsilon), _elsewhere(problem, avoid))
-    session = open_session(problem, policy, seed, path)
+    policy = Anytime(delta=delta, epsilon=epsilon)
+    session = open_session(problem, redirected(policy, _elsewhere(problem, avoid)), seed, path)
     began = time.perf_counter()
-    _Conversation(session, table, avoid, Console(stderr=True)).run(budget)
+    horizon = Horizon(policy)
+    _Conversation(session, table, avoid, horizon, Console(stderr=True)).run(budget)
     outcome = Outcome(
         session,
         table,
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=time.perf_counter() - began,
         ended="interrupted",
+        forecast=horizon.known(session),
     )
     if report is not None:
         write_report(outcome, report)
@@ -95,11 +99,14 @@ class _Conversation:
     `avoid` has the policy turn to another one then, and for a pair that was skipped before in this sitting.
     """
 
-    def __init__(self, session: "Session", items: "ItemTable", avoid: set[int], console: "Console") -> None:
+    def __init__(
+        self, session: "Session", items: "ItemTable", avoid: set[int], horizon: "Horizon", console: "Console"
+    ) -> None:
         self._session = session
         self._items = items
         self._console = console
         self._avoid = avoid
+        self._horizon = horizon
         self._waiting = deque(session.outstanding)
         self._last: tuple[Question, Key] | None = None
         self._skipped: set[int] = set()
@@ -155,7 +162,10 @@ class _Conversation:
         held = self._last is not None
         single = question.second is None
         wanted = "do you like it?" if single else "which one do you like better?"
-        console.print(f"[bold]Question {self._session.answered + held + 1}[/bold]: {wanted}", highlight=False)
+        number = self._session.answered + held + 1
+        further = self._horizon.sentence(self._session) if console.is_terminal else ""
+        console.print(f"[bold]Question {number}[/bold]: {wanted}", highlight=False)
+        console.print(f"[dim]{further}[/dim]", highlight=False)
         console.print(self._shown(question))
         words = (
             "[bold]y[/bold] yes · [bold]n[/bold] no"

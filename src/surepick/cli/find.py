@@ -75,6 +75,9 @@ def find(
     policy: Annotated[str, typer.Option(help="Who chooses the questions.")] = "anytime",
     kind: Annotated[Kind, typer.Option(help="Which of two (pairs), yes/no about one (items), or both.")] = "pairs",
     pca: Annotated[int | None, typer.Option(help="Reduce the features to so many principal components.")] = None,
+    features: Annotated[
+        bool, typer.Option("--features/--no-features", help="Without features every item has a score of its own.")
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Same seed and answers, same questions.")] = 0,
     state: Annotated[
         Path | None, typer.Option(help="Log every question and answer here; the same command goes on with it.")
@@ -87,7 +90,7 @@ def find(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item, ask as little as possible, and say how sure it is. Exit code 1 if it is not decided."""
-    from surepick.cli.live import Watch
+    from surepick.cli.live import Horizon, Watch
     from surepick.cli.panel import ProgramPanel, RecordedPanel, SimulatedPanel
     from surepick.cli.result import print_outcome
     from surepick.cli.search import Search, open_session
@@ -101,7 +104,7 @@ def find(
         raise InvalidInput(
             "Say who answers: exactly one of --judge CMD (a program), --answers FILE (recorded votes) or --simulate."
         )
-    table = read_items(items, pca=pca)
+    table = read_items(items, pca=pca, features=features)
     limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
     chosen: Policy[Any] = policy_named(policy, **limits)
     votes, world = None, None
@@ -123,7 +126,9 @@ def find(
         assert judge is not None
         panel = ProgramPanel(judge, table, judges, timeout, retries, cost_per_question)
     search = Search(session, panel, max_cost, spent=cost_per_question * session.answered)
-    with Watch(table, delta=delta) as watch:
+    # Recorded votes end when they end, whatever more it would take.
+    horizon = Horizon(chosen) if votes is None else None
+    with Watch(table, delta=delta, horizon=horizon) as watch:
         search.run(watch)
     outcome = Outcome(
         session,
@@ -136,7 +141,9 @@ def find(
         spent=search.spent,
         truth=None if world is None else world.best,
         comparison=compare(world, delta=delta, seed=seed) if world is not None and with_others else None,
+        recorded=None if votes is None else votes.as_shown(),
         remaining=None if votes is None else votes.remaining,
+        forecast=None if horizon is None else horizon.known(session),
         ranks=ranks,
     )
     if certificate is not None and outcome.certificate is not None:
@@ -159,7 +166,7 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.forecast import USUAL_LOGIT
+    from surepick.identify.truths import USUAL_LOGIT
     from surepick.worlds import World
 
     intercept = problem.items.shape[1] - items.features.shape[1]

@@ -1,5 +1,6 @@
 """`surepick limits`: how many questions any method needs for these items, and what formulas of the literature say."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,8 +37,8 @@ def limits(
     gap: Annotated[float, typer.Option(help="How far both certificates may be apart, relatively.")] = 0.01,
     policies: Annotated[
         str, typer.Option(help="Policies to forecast by simulation, comma-separated; empty for none.")
-    ] = "rage-glm,uniform",
-    runs: Annotated[int, typer.Option(help="Simulated searches of each policy.")] = 10,
+    ] = "anytime,rage-glm",
+    runs: Annotated[int, typer.Option(help="Simulated searches of each policy; an 80% interval takes nine.")] = 9,
     price: Annotated[float | None, typer.Option(help="Of one question, for the expected cost.")] = None,
     seed: Annotated[int, typer.Option(help="Of the simulated answers, and of pairs where there are too many.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the numbers into this PNG, SVG or PDF file.")] = None,
@@ -95,7 +96,7 @@ def limits(
                     {
                         "policy": each.policy,
                         "questions": each.expected,
-                        "interval": each.interval(),
+                        "interval": [None if end == math.inf else end for end in each.interval()],
                         "ratio": each.expected / bound.questions,
                         "runs": runs,
                         "decided": each.decided,
@@ -214,13 +215,17 @@ def _formulas(instance: "Instance", delta: float) -> "list[Formula]":
 def _forecasts(
     instance: "Instance", names: list[str], policies: str, delta: float, runs: int, price: float | None, seed: int
 ) -> "list[Forecast]":
-    """Simulated searches of every policy named, told nothing but delta."""
+    """Simulated searches of every policy named, told nothing but delta; with a bar, since they may take minutes."""
+    from rich.console import Console
+    from rich.progress import track
+
     from surepick.forecast import forecast
     from surepick.identify import Problem, policy_named
 
     problem = Problem(instance.measurements, instance.items, names=names)
     chosen = [policy_named(word, delta=delta) for word in policies.split(",") if word]
-    return [forecast(problem, each, instance.theta, runs=runs, seed=seed, price=price) for each in chosen]
+    bar = track(chosen, "simulating policies", console=Console(stderr=True), transient=True, disable=not chosen)
+    return [forecast(problem, each, instance.theta, runs=runs, seed=seed, price=price) for each in bar]
 
 
 def _ratio(formula: "Formula", bound: "LowerBound") -> float | None:
@@ -259,10 +264,11 @@ def _print_table(
     ]
     for forecast in forecasts:
         low, high = forecast.interval()
+        between = f": 80% between {low:,.0f} and {high:,.0f}" if high < math.inf else ""
         cost = "" if forecast.cost is None else f", cost {forecast.cost:,.6g}"
         rows.append(
             {
-                "what": f"{forecast.policy}, simulated: 80% between {low:,.0f} and {high:,.0f}{cost}",
+                "what": f"{forecast.policy}, simulated{between}{cost}",
                 "questions": forecast.expected,
                 "ratio": forecast.expected / bound.questions,
                 "guarantee": str(forecast.guarantee),

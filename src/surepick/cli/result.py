@@ -1,5 +1,6 @@
 """What `find` and `ask` print at the end."""
 
+import math
 from pathlib import Path
 
 from rich.console import Console
@@ -22,16 +23,24 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
         grid = Table(title=f"Closest rivals ({min(SHOWN, len(verdict.rivals))} of {len(verdict.rivals)})")
         grid.title_justify = "left"
         grid.add_column("item")
-        grid.add_column("evidence against it (nats)", justify="right")
+        grid.add_column("odds against it", justify="right")
         grid.add_column("excluded", justify="right")
         for rival in verdict.rivals[:SHOWN]:
-            evidence = "–" if rival.evidence is None else f"{rival.evidence:.1f}"
-            grid.add_row(named(items, rival.name), evidence, "no" if rival.name in verdict.surviving else "yes")
+            grid.add_row(
+                named(items, rival.name), _odds(rival.evidence), "no" if rival.name in verdict.surviving else "yes"
+            )
         console.print(grid)
     if outcome.ranks:
         _print_standing(console, outcome)
     if outcome.comparison is not None:
         _print_comparison(console, outcome)
+    for check in outcome.checks:
+        if check.alarm:
+            console.print(Text.assemble(("Alarm: ", "bold red"), check.sentence))
+    if not any(check.alarm for check in outcome.checks):
+        console.print(f"[dim]{len(outcome.checks)} checks of assumptions, no alarm.[/dim]", highlight=False)
+    if outcome.forecast is not None:
+        console.print(f"To a verdict: {outcome.forecast.sentence}.", highlight=False)
     for title, sentences in (
         ("rows could not be used", outcome.left_out),
         ("questions got no answer", outcome.troubles),
@@ -44,6 +53,13 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
         console.print(f"All answers are in {state}; the same command goes on from there.")
     if report is not None:
         console.print(f"Report: {report}")
+
+
+def _odds(nats: float | None) -> str:
+    """Evidence as people say it; less than one to one is none."""
+    if nats is None or nats <= 0:
+        return "–"
+    return f"{math.exp(nats):,.0f} to 1" if nats < math.log(1e6) else "over 1,000,000 to 1"
 
 
 def _claim(outcome: Outcome) -> Text:

@@ -1,11 +1,13 @@
 """`surepick study NAME`: simulated studies with tidy rows, a summary and figures."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from surepick.cli.output import print_json, print_table
+
+Engine = Literal["local", "ray", "dask"]
 
 
 def study(
@@ -17,7 +19,12 @@ def study(
     items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
     gap: Annotated[float | None, typer.Option(help="Gap between best and second, in log-odds.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of real data: the UT-Zap50K files for zappos.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
+    engine: Annotated[Engine, typer.Option(help="local processes, or a ray or dask cluster.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of the cluster; without one, a cluster of --jobs processes is started here.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, summary and figures.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -47,6 +54,7 @@ def study(
         items=items,
         gap=gap,
         horizon=horizon,
+        data=None if data is None else str(data.resolve()),
     )
     folder = out or Path("out") / name
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -56,6 +64,8 @@ def study(
             options,
             out=folder,
             jobs=jobs,
+            engine=engine,
+            address=address,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     figures = chosen.draw(rows, summary, folder)

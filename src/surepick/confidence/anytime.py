@@ -23,9 +23,9 @@ from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Factor, Span, factor, norms, span_of
 from surepick.logistic import Tally, softplus
-from surepick.logistic.fit import CountProblem
 from surepick.logistic.model import Derivatives, derivatives
 from surepick.logistic.newton import Progress, minimise
+from surepick.logistic.problem import CountProblem
 from surepick.logistic.separation import unbounded_towards
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Decisions in a stream of contexts: choose one of the arms offered, learn from a yes or no, lose little.
 
 Reading order: `policy` (the interface), `greedy`, `likelihood_ratio` with `ratio_set` (the one to use), `sup_logistic`
-with `levels`, `session` (use in production), `plain` (the inner loops).
+with `levels`, `session` (use in production), `plain` (the inner loops; `compiled` has the same for numba).
 """
 
 from surepick.contextual.eco_log import EcoLog

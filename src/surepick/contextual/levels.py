@@ -12,8 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
+from surepick.contextual.policy import clean_horizon
+from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +44,18 @@ class Levels(NamedTuple):
     multipliers: Floats
     certificates: Floats
     """How many finite multipliers were issued."""
+
+
+def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float | None, burn_in: int | None) -> None:
+    """Refuse what no Sup policy can be configured with."""
+    clean_horizon(horizon)
+    validate.probability("delta", delta)
+    if alpha is not None:
+        validate.positive("alpha", alpha)
+    if most_arms is not None and most_arms < 1:
+        raise InvalidInput(f"most_arms must be at least 1, got {most_arms}.")
+    if burn_in is not None and not 1 <= burn_in <= horizon:
+        raise InvalidInput(f"burn_in must lie between 1 and the horizon {horizon}, got {burn_in}.")
 
 
 def empty_levels(number: int, dimension: int) -> Levels:

@@ -1,7 +1,7 @@
 """All contextual policies by the names they have on the command line and in logs."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from surepick.contextual.eco_log import EcoLog
 from surepick.contextual.greedy import Greedy
@@ -19,32 +19,43 @@ from surepick.contextual.ucb_glm import UcbGlm
 from surepick.contextual.uniform import Uniform
 from surepick.errors import InvalidInput
 
-_MAKERS: dict[str, Callable[[int, int, float, float], AnyPolicy]] = {
-    "likelihood-ratio-ucb": lambda horizon, arms, bound, delta: LikelihoodRatioUcb(delta),
-    "one-pass-ucb": lambda horizon, arms, bound, delta: OnePassUcb(bound, delta),
-    "sup-logistic": lambda horizon, arms, bound, delta: SupLogistic(horizon, delta, most_arms=arms),
-    "sup-logistic-printed": lambda horizon, arms, bound, delta: SupLogistic(
-        horizon, delta, most_arms=arms, constants="printed"
+
+class Task(NamedTuple):
+    """What may be known of a stream before it starts; each policy takes what it needs."""
+
+    horizon: int
+    arms: int
+    """The most arms offered at once."""
+    norm_bound: float
+    delta: float
+
+
+_MAKERS: dict[str, Callable[[Task], AnyPolicy]] = {
+    "likelihood-ratio-ucb": lambda task: LikelihoodRatioUcb(task.delta),
+    "one-pass-ucb": lambda task: OnePassUcb(task.norm_bound, task.delta),
+    "sup-logistic": lambda task: SupLogistic(task.horizon, task.delta, most_arms=task.arms),
+    "sup-logistic-printed": lambda task: SupLogistic(
+        task.horizon, task.delta, most_arms=task.arms, constants="printed"
     ),
-    "sup-logistic-tuned": lambda horizon, arms, bound, delta: SupLogistic(horizon, delta, alpha=1.0),
-    "sup-cb-glm": lambda horizon, arms, bound, delta: SupCbGlm(horizon, arms, bound, delta),
-    "ucb-glm": lambda horizon, arms, bound, delta: UcbGlm(horizon, bound, delta),
-    "ucb-glm-tuned": lambda horizon, arms, bound, delta: UcbGlm(horizon, bound, delta, alpha=1.0),
-    "logistic-ucb-1": lambda horizon, arms, bound, delta: LogisticUcb(bound, delta, version=1),
-    "logistic-ucb-2": lambda horizon, arms, bound, delta: LogisticUcb(bound, delta, version=2),
-    "ofu-log": lambda horizon, arms, bound, delta: OfuLog(bound, delta),
-    "ofu-glb": lambda horizon, arms, bound, delta: OfuGlb(bound, delta),
-    "eco-log": lambda horizon, arms, bound, delta: EcoLog(bound, delta),
-    "square-cb": lambda horizon, arms, bound, delta: SquareCb(),
-    "logistic-thompson": lambda horizon, arms, bound, delta: LogisticThompson(),
-    "greedy": lambda horizon, arms, bound, delta: Greedy(),
-    "uniform": lambda horizon, arms, bound, delta: Uniform(),
+    "sup-logistic-tuned": lambda task: SupLogistic(task.horizon, task.delta, alpha=1.0),
+    "sup-cb-glm": lambda task: SupCbGlm(task.horizon, task.arms, task.norm_bound, task.delta),
+    "ucb-glm": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta),
+    "ucb-glm-tuned": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta, alpha=1.0),
+    "logistic-ucb-1": lambda task: LogisticUcb(task.norm_bound, task.delta, version=1),
+    "logistic-ucb-2": lambda task: LogisticUcb(task.norm_bound, task.delta, version=2),
+    "ofu-log": lambda task: OfuLog(task.norm_bound, task.delta),
+    "ofu-glb": lambda task: OfuGlb(task.norm_bound, task.delta),
+    "eco-log": lambda task: EcoLog(task.norm_bound, task.delta),
+    "square-cb": lambda task: SquareCb(),
+    "logistic-thompson": lambda task: LogisticThompson(),
+    "greedy": lambda task: Greedy(),
+    "uniform": lambda task: Uniform(),
 }
 
 NAMES = tuple(_MAKERS)
 
 CLASSES: dict[str, type[Any]] = {
-    type(policy).__name__: type(policy) for policy in (maker(2, 2, 1.0, 0.05) for maker in _MAKERS.values())
+    type(policy).__name__: type(policy) for policy in (maker(Task(2, 2, 1.0, 0.05)) for maker in _MAKERS.values())
 }
 """The classes behind the names, by which logs refer to them."""
 
@@ -53,4 +64,4 @@ def policy_by_name(name: str, *, horizon: int, arms: int, norm_bound: float, del
     """The policy of this name for `horizon` steps of at most `arms` arms; each takes what it needs of the rest."""
     if name not in _MAKERS:
         raise InvalidInput(f"There is no contextual policy {name!r}; there are {', '.join(NAMES)}.")
-    return _MAKERS[name](horizon, arms, norm_bound, delta)
+    return _MAKERS[name](Task(horizon, arms, norm_bound, delta))

@@ -130,6 +130,14 @@ def clean_arms(arms: Any, dimension: int) -> Floats:
     return matrix
 
 
+def announced_arms(arms: Any, dimension: int, most_arms: int | None) -> Floats:
+    """Return the arms as `clean_arms` does if they are no more than were announced."""
+    offered = clean_arms(arms, dimension)
+    if most_arms is not None and len(offered) > most_arms:
+        raise InvalidInput(f"At most {most_arms} arms a step were announced, got {len(offered)}; raise most_arms.")
+    return offered
+
+
 def clean_reward(reward: float) -> float:
     """Return the reward if it is 0 or 1."""
     if reward == 0 or reward == 1:

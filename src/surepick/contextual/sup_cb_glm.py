@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.levels import Levels, empty_levels, number_of_levels, refreshed, stored
+from surepick.contextual.levels import Levels, check_levels, empty_levels, number_of_levels, refreshed, stored
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     KNOWN_NORM,
@@ -19,14 +19,12 @@ from surepick.contextual.policy import (
     SHORT_ARMS,
     Choice,
     Facts,
+    announced_arms,
     chosen_vector,
-    clean_arms,
     clean_dimension,
-    clean_horizon,
     clean_reward,
 )
 from surepick.contextual.ucb_glm import li_kappa
-from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
@@ -59,15 +57,8 @@ class SupCbGlm:
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        clean_horizon(self.horizon)
-        validate.probability("delta", self.delta)
+        check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
         validate.positive("norm_bound", self.norm_bound)
-        if self.alpha is not None:
-            validate.positive("alpha", self.alpha)
-        if self.most_arms < 1:
-            raise InvalidInput(f"most_arms must be at least 1, got {self.most_arms}.")
-        if self.burn_in is not None and not 1 <= self.burn_in <= self.horizon:
-            raise InvalidInput(f"burn_in must lie between 1 and the horizon {self.horizon}, got {self.burn_in}.")
 
     @property
     def facts(self) -> Facts:
@@ -102,11 +93,7 @@ class SupCbGlm:
     def choose(self, state: SupCbState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform during the burn-in, then through the levels."""
         levels = state.levels
-        offered = clean_arms(arms, levels.thetas.shape[1])
-        if len(offered) > self.most_arms:
-            raise InvalidInput(
-                f"At most {self.most_arms} arms a step were announced, got {len(offered)}; raise most_arms."
-            )
+        offered = announced_arms(arms, levels.thetas.shape[1], self.most_arms)
         if not state.settled:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), 0)
         index, level, kept = numerics.kernels.route(

@@ -11,16 +11,24 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import numerics, ratio_set
-from surepick.contextual.levels import REFRESH, TOLERANCE, Levels, empty_levels, number_of_levels, refreshed, stored
+from surepick.contextual.levels import (
+    REFRESH,
+    TOLERANCE,
+    Levels,
+    check_levels,
+    empty_levels,
+    number_of_levels,
+    refreshed,
+    stored,
+)
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     LOGISTIC,
     SHORT_ARMS,
     Choice,
     Facts,
-    clean_arms,
+    announced_arms,
     clean_dimension,
-    clean_horizon,
     clean_reward,
     row_of,
 )
@@ -105,15 +113,8 @@ class SupLogistic:
     burn_in: int | None = None
 
     def __post_init__(self) -> None:
-        clean_horizon(self.horizon)
-        validate.probability("delta", self.delta)
+        check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
         validate.one_of("constants", self.constants, ("corrected", "printed"))
-        if self.alpha is not None:
-            validate.positive("alpha", self.alpha)
-        if self.most_arms is not None and self.most_arms < 1:
-            raise InvalidInput(f"most_arms must be at least 1, got {self.most_arms}.")
-        if self.burn_in is not None and not 1 <= self.burn_in <= self.horizon:
-            raise InvalidInput(f"burn_in must lie between 1 and the horizon {self.horizon}, got {self.burn_in}.")
         if self.constants == "printed" and self.alpha is None and self.most_arms is None:
             raise InvalidInput("The printed constants depend on the number of arms; pass most_arms.")
         if self.is_printed and self.alpha is None and self.most_arms is None:
@@ -304,12 +305,7 @@ class SupLogistic:
         return f"{certified} of {len(levels)} levels are certified: arms are told apart to ±{0.5**certified:g}."
 
     def _offered(self, state: SupState, arms: Floats) -> Floats:
-        offered = clean_arms(arms, len(state.contexts))
-        if self.most_arms is not None and len(offered) > self.most_arms:
-            raise InvalidInput(
-                f"At most {self.most_arms} arms a step were announced, got {len(offered)}; raise most_arms."
-            )
-        return offered
+        return announced_arms(arms, len(state.contexts), self.most_arms)
 
     def _settle(self, state: SupState) -> SupState:
         """End the burn-in if it is long enough and Φ says enough."""

@@ -227,8 +227,6 @@ class Anytime:
         order = np.argsort(nats, kind="stable")[:-1]
         if self.stop == "posterior":
             return bool(np.sum(ndtr(-np.sqrt(2 * nats[order]))) <= self.delta)
-        if nats[order[0]] < 0.8 * math.log(1 / self.delta):
-            return False
         # A bound of an infimum is at most the value at any one point, and points are cheap.
         if np.min(settled.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)) < math.log(
             1 / self.delta

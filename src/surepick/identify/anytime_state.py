@@ -153,7 +153,8 @@ class State:
                 bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
             found = np.maximum(found, logsumexp(bets, axis=1) - math.log(BETS))
         result = nats.copy()
-        result[close] = np.minimum(found, nats[close])
+        # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
+        result[close] = np.minimum(found, nats[close]) if penalised else found
         return result
 
 

@@ -78,9 +78,9 @@ class Forecast:
         """For people, in two digits: "about 40 more questions (25 to 70)"."""
         if not self.questions.any():
             return "no more questions"
-        low, middle, high = (_two_digits(number) for number in (self.low, self.further, self.high))
+        low, middle, high = (two_digits(number) for number in (self.low, self.further, self.high))
         if self.further == math.inf:
-            return f"more than {_two_digits(float(self.questions[self.broken_off].min()))} more questions"
+            return f"more than {two_digits(float(self.questions[self.broken_off].min()))} more questions"
         return f"about {middle} more questions ({low} {f'to {high}' if self.high < math.inf else 'or many more'})"
 
     def __str__(self) -> str:
@@ -102,7 +102,8 @@ class Forecast:
         }
 
 
-def _two_digits(number: float) -> str:
+def two_digits(number: float) -> str:
+    """A number of questions as people say it."""
     if number == math.inf:
         return "unknown"
     return f"{round(number, min(0, 1 - math.floor(math.log10(max(number, 1))))):,.0f}"

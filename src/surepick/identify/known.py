@@ -1,5 +1,6 @@
 """What a user may say of θ* beforehand: options shared by the policies that can use it."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +48,16 @@ class Informed(Stagewise):
     def floors(self, problem: Problem) -> Floats | None:
         """Lower bounds of s(xᵀθ*) from prior knowledge; None without any."""
         return known_floors(problem, self.kappa, self.norm_bound)
+
+    def believable(self, problem: Problem, theta: Floats) -> Floats:
+        """The guess, made shorter until it keeps to kappa and norm_bound."""
+        shrink = 1.0
+        if self.kappa is not None:
+            largest = float(np.max(np.abs(problem.measurements @ theta)))
+            shrink = min(shrink, 2 * math.acosh(max(0.5 / math.sqrt(self.kappa), 1.0)) / max(largest, 1e-300))
+        if self.norm_bound is not None:
+            shrink = min(shrink, self.norm_bound / max(float(np.linalg.norm(theta)), 1e-300))
+        return np.asarray(shrink * theta)
 
     def least_kappa(self, problem: Problem) -> float:
         """The smallest of them, for formulas with a single κ₀."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.logistic import probability_of_yes, softplus, variance
-from surepick.logistic.fit import bennett
+from surepick.logistic.problem import bennett
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,9 @@ def inverses_from_above(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     of the inverse: up to 1e7 the loss is below 2e-6, which is put back. Beyond, nothing is claimed.
     """
     inverse, trace = _inverted(matrices)
-    return inverse * (1 + 2e-6), trace <= 1e7
+    sound = trace <= 1e7
+    # Of a singular matrix it would be astronomical, and overflow in whatever is done with it before it is thrown away.
+    return np.where(sound[:, None, None], inverse * (1 + 2e-6), np.eye(inverse.shape[-1])), sound
 
 
 def _inverted(matrices: Floats) -> tuple[Floats, Floats]:

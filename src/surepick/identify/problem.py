@@ -53,6 +53,8 @@ class Problem:
     """For each measurement the two items compared, (i, −1) for a yes/no question about i, or (−1, −1)."""
     derived: bool
     """Whether the measurements are those of `about`: the difference of two items, or one item itself."""
+    position: bool
+    """Whether the last coordinate is 1 in every comparison and 0 in every item: what being shown first is worth."""
 
     def __init__(
         self,
@@ -76,15 +78,22 @@ class Problem:
         names: Sequence[str] | None = None,
         pairs: int | Sequence[tuple[int, int]] | ArrayLike | None = None,
         seed: int = 0,
+        position: bool = False,
     ) -> "Problem":
         """Every question shows two items; x is the difference of their features and 1 means that the first wins.
 
         `items` is a matrix, a mapping of names to features, a data frame with a column `item`, or a list of names,
         which then have one coordinate each. `pairs` lists row numbers (i, j), or is how many pairs to draw at random;
-        without it all pairs can be asked, or 5,000 drawn ones where there are more than 20,000.
+        without it all pairs can be asked, or 5,000 drawn ones where there are more than 20,000. With `position` the
+        model has a coordinate for what the place is worth to the item shown first: every pair can be asked either way
+        round, as two questions, and the order shown is the question's own.
         """
         features, given = _features(items, names)
-        return cls._about(features, given, _listed(pairs, len(features), seed))
+        about = _listed(pairs, len(features), seed)
+        if position:
+            features = np.column_stack([features, np.zeros(len(features))])
+            about = np.vstack([about, about[:, ::-1]])
+        return cls._about(features, given, about, position=position)
 
     @classmethod
     def from_items(
@@ -113,19 +122,28 @@ class Problem:
         return cls._about(_with_intercept(features, True), given, about)
 
     @classmethod
-    def _about(cls, features: Floats, names: tuple[str, ...], about: Integers) -> "Problem":
+    def _about(cls, features: Floats, names: tuple[str, ...], about: Integers, *, position: bool = False) -> "Problem":
         distinct, aliases, place = _merge_duplicates(features, names)
         merged = np.where(about >= 0, place[about], NOTHING)
         merged = merged[merged[:, 0] != merged[:, 1]]  # a pair of equals asks nothing
         if len(distinct) < len(features):  # then (a, b) may be there again as (b, a)
             backwards = merged[:, 0] > np.where(merged[:, 1] >= 0, merged[:, 1], len(distinct))
-            merged = np.unique(np.where(backwards[:, None], merged[:, ::-1], merged), axis=0)
+            turned = merged if position else np.where(backwards[:, None], merged[:, ::-1], merged)
+            merged = np.unique(turned, axis=0)
         problem = cls.__new__(cls)
-        problem._fill(_differences(distinct, merged), distinct, aliases, merged, derived=True)
+        rows = _differences(distinct, merged, position)
+        problem._fill(rows, distinct, aliases, merged, derived=True, position=position)
         return problem
 
     def _fill(
-        self, rows: Floats, items: Floats, aliases: tuple[tuple[str, ...], ...], about: Integers, *, derived: bool
+        self,
+        rows: Floats,
+        items: Floats,
+        aliases: tuple[tuple[str, ...], ...],
+        about: Integers,
+        *,
+        derived: bool,
+        position: bool = False,
     ) -> None:
         for name, value in (
             ("measurements", rows),
@@ -134,6 +152,7 @@ class Problem:
             ("aliases", aliases),
             ("about", about),
             ("derived", derived),
+            ("position", position),
         ):
             object.__setattr__(self, name, value)
 
@@ -189,9 +208,8 @@ class Problem:
     def to_json(self) -> dict[str, Any]:
         """As plain lists; derived measurements are not repeated."""
         result: dict[str, Any] = {"items": self.items.tolist(), "aliases": [list(each) for each in self.aliases]}
-        return result | (
-            {"about": self.about.tolist()} if self.derived else {"measurements": self.measurements.tolist()}
-        )
+        result |= {"about": self.about.tolist()} if self.derived else {"measurements": self.measurements.tolist()}
+        return result | ({"position": True} if self.position else {})
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Problem":
@@ -199,17 +217,17 @@ class Problem:
         try:
             items = np.asarray(fields["items"], dtype=np.float64)
             aliases = tuple(tuple(str(name) for name in each) for each in fields["aliases"])
-            derived = "about" in fields
+            derived, position = "about" in fields, bool(fields.get("position", False))
             if derived:
                 about = np.asarray(fields["about"], dtype=np.int64).reshape(-1, 2)
-                rows = _differences(items, about)
+                rows = _differences(items, about, position)
             else:
                 rows = np.asarray(fields["measurements"], dtype=np.float64)
                 about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a problem written by surepick ({error}).") from None
         problem = cls.__new__(cls)
-        problem._fill(rows, items, aliases, about, derived=derived)
+        problem._fill(rows, items, aliases, about, derived=derived, position=position)
         return problem
 
 
@@ -305,7 +323,9 @@ def _ordered(a: int, b: int) -> tuple[int, int]:
     return (int(min(a, b)), int(max(a, b)))
 
 
-def _differences(items: Floats, about: Integers) -> Floats:
-    """Measurement vectors: z_i − z_j for a pair, z_i for a single item."""
+def _differences(items: Floats, about: Integers, position: bool) -> Floats:
+    """Measurement vectors: z_i − z_j for a pair, z_i for a single item; with 1 for the place of the first."""
     second = np.where((about[:, 1] >= 0)[:, None], items[about[:, 1]], 0.0)
-    return np.asarray(items[about[:, 0]] - second)
+    rows = np.asarray(items[about[:, 0]] - second)
+    rows[:, -1] += position
+    return rows

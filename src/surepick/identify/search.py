@@ -1,6 +1,6 @@
 """A search from beginning to end, whole stages at once: what studies, forecasts and simulated judges need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -42,23 +42,41 @@ def run(
     *,
     seed: int = 0,
     state: Any | None = None,
+    asked: int = 0,
+    coarse: float = 0.0,
     stages: int | None = None,
 ) -> Verdict:
-    """Search from the start or from a state: the cost depends on the stages, not on the questions.
+    """Search from the start, or from a state with so many questions asked: its cost is that of its stages.
 
-    With `stages` it is broken off after so many more of them, with an open verdict.
+    For rehearsals: with `coarse` a stage shorter than this share of the questions before it is stretched to it, and the
+    last one counts unstretched, since a search that looks less often ends later; after so many `stages` it is broken
+    off, with an open verdict.
     """
     rng = np.random.default_rng([seed, 1])
     state = policy.start(problem) if state is None else state
-    planned = 0
+    planned, stretched = 0, 0
     while True:
+        before = state
         state, outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
-            return outcome
+            return _shorter(outcome, stretched)
         if isinstance(outcome, Wait):
             raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
+        times = max(1, int(coarse * asked / outcome.total))
+        stretched = (times - 1) * outcome.total
+        if stretched:
+            outcome = replace(outcome, pulls=times * outcome.pulls)
+            state = policy.adopt(before, outcome)
         wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
         state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
-        planned += 1
+        planned, asked = planned + 1, asked + outcome.total
         if planned == stages:
             return policy.verdict(state)
+
+
+def _shorter(verdict: Verdict, by: int) -> Verdict:
+    """With so many questions fewer in the last stage."""
+    if by == 0:
+        return verdict
+    *others, last = verdict.questions_by_stage
+    return replace(verdict, questions_by_stage=(*others, last - by))

@@ -17,8 +17,11 @@ from surepick import validate
 from surepick.design import apportion
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
+from surepick.identify.forecast_result import two_digits
 from surepick.identify.policy import CannotClose, Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
+from surepick.identify.search import DrawnAnswers, run
+from surepick.identify.truths import plausible_truths
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.logistic import Tally
 
@@ -28,6 +31,9 @@ Missing = Literal["ignorable", "refuse"]
 
 ENOUGH = 10**12
 """Questions after which a search ends in any case: what they cannot tell apart is a tie for every purpose."""
+
+FORESEEN_STAGES = 30
+"""A forecast for a refusal looks no further."""
 
 LOGISTIC = (
     "Answers are independent given the questions of their stage, and an answer to x is 1 with probability "
@@ -204,13 +210,27 @@ class Stagewise(ABC):
         if not state.filed and draft.total > left:
             raise InvalidInput(
                 f"delta = {self.delta:g} cannot be reached within the budget of {self.budget:,} questions: the first "
-                f"stage alone takes {draft.total:,}, later ones come on top; raise the budget or delta, or give "
-                "RageGlm neither kappa nor norm_bound: it then starts small."
+                f"stage alone takes {draft.total:,}, and the whole search is forecast to take "
+                f"{self._foreseen(state.problem)}; raise the budget, delta or epsilon, or use Anytime, which starts "
+                "small."
             )
         if fitted is None:
             return state, self._out_of_budget(verdict, draft.total, left)
         plan = Plan(len(state.filed), fitted.measurements, fitted.pulls, fitted.memo)
         return self.adopt(state, plan), plan
+
+    def believable(self, problem: Problem, theta: Floats) -> Floats:
+        """A guess of θ*, moved to where the policy's options allow it to be."""
+        return theta
+
+    def _foreseen(self, problem: Problem) -> str:
+        """About how many questions a search without a budget takes: the middle of three, on plausible truths."""
+        nothing = Tally(problem.measurements, *np.zeros((2, len(problem.measurements)), dtype=np.int64))
+        unlimited, numbers = replace(self, budget=ENOUGH), list[float]()
+        for place, guess in enumerate(plausible_truths(problem, nothing, 3, 0)):
+            judge = DrawnAnswers(self.believable(problem, guess), np.random.default_rng([0, place]))
+            numbers.append(run(problem, unlimited, judge, stages=FORESEEN_STAGES).questions)
+        return f"about {two_digits(float(np.median(numbers)))}"
 
     def adopt(self, state: Stages, plan: Plan) -> Stages:
         """The state after this stage was planned."""

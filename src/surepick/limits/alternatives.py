@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from surepick.limits.divergence import alpha, kl_divergence
 from surepick.logistic import variance
@@ -23,6 +24,9 @@ MOST_STEPS = 200
 ENTRIES_PER_BLOCK = 1_000_000
 """Rivals are taken in blocks such that their logits on all rows hold about this many numbers."""
 
+
+BLEND = 1e-3
+"""Share of the true probabilities in those of a dual bound."""
 
 LOSS_RAISED = 1.1
 """Covers what rounding takes off a decrement."""
@@ -37,7 +41,7 @@ class Alternatives:
     cost: Floats
     """Σ λ·KL at θ_z: an upper bound of the least cost."""
     floor: Floats
-    """A lower bound of the least cost, by the decrement of Newton's method; see `_floor`."""
+    """A lower bound of the least cost: by the decrement of Newton's method, or by duality; see `_floor`."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ def _newton(
         moved = _feasible(here + fraction[:, None] * step, normal, gaps[going])
         shift[going[left]], going = moved[left], going[left]
     cost = measured.divergences(shift) @ measured.mass
-    return shift, cost, _floor(measured, shift, cost, decrement)
+    floor = np.maximum(_floor(measured, shift, cost, decrement), _dual_floor(measured, normals, shift))
+    return shift, cost, np.minimum(floor, cost)
 
 
 def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -> Floats:
@@ -137,6 +142,35 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
     lost = np.where(small, product**2 / 2 * (1.0 + product), lost) / reach**2
     proved = (product < 1.0) & inverses.trusted
     return np.asarray(np.where(proved, np.maximum(cost - LOSS_RAISED * lost, 0.0), 0.0))
+
+
+def _dual_floor(measured: Measured, normals: Floats, shift: Floats) -> Floats:
+    """A lower bound of the least cost, 0.1% below it, that needs no exact minimiser; for all but certain answers.
+
+    log(1+e^η) ≥ pη + H(p) for every p in (0, 1), H the entropy. So where Σ λ·(p − μ*)·x = −c·v with c ≥ 0, every θ with
+    vᵀθ ≤ 0 costs at least Σ λ·(H(p) − H(μ*)). The p of an alternative nearly are such, and μ* itself is, with c = 0 and
+    cost 0: a little of it (`BLEND`) makes room, and what is lacking is spread over the rows by least squares, weighted
+    by their room or evenly. Zero where both lead out of (0, 1).
+    """
+    x, mass = measured.x, measured.mass
+    logits = measured.logits + shift @ x.T
+    yes = (1 - BLEND) * expit(logits) + BLEND * expit(measured.logits)
+    no = (1 - BLEND) * expit(-logits) + BLEND * expit(-measured.logits)
+    slopes = (1 - BLEND) * measured.slopes(shift)
+    gradient = (mass * slopes) @ x
+    multiplier = -np.einsum("ij,ij->i", gradient, normals) / np.einsum("ij,ij->i", normals, normals)
+    lacking = gradient + multiplier[:, None] * normals
+    best = np.zeros(len(shift))
+    for room in (yes * no, np.ones_like(yes)):
+        spread = Inverses(((mass * room) @ measured.outer).reshape(len(shift), x.shape[1], -1))
+        change = -room * (spread.times(lacking) @ x.T)
+        possible = (multiplier >= 0) & spread.trusted & (yes + change > 0).all(axis=1) & (no - change > 0).all(axis=1)
+        change[~possible] = 0.0
+        moved = np.log(yes + change) - np.log(no - change)
+        # H(p) − H(μ*) = KL(μ*‖p) − (p − μ*)·logit(p)
+        value = (kl_divergence(measured.logits, moved) - (slopes + change) * moved) @ mass
+        best = np.maximum(best, np.where(possible, value, 0.0))
+    return best
 
 
 def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) -> Floats:

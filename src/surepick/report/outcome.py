@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from surepick.identify import Verdict
+from surepick.checks import Answers, Check, check_all
+from surepick.identify import Forecast, Verdict
 from surepick.items import ItemTable
 from surepick.report.comparison import Comparison
 from surepick.report.history import Standing, standing
 from surepick.session import Session
+
+LEVEL = 0.05
+"""Chance of any false alarm of the checks of assumptions."""
 
 ENDINGS = ("answer", "tie", "skip", "undo")
 
@@ -33,8 +37,12 @@ class Outcome:
     truth: str | None = None
     """The best item, where the judge was simulated and it is known."""
     comparison: Comparison | None = None
+    recorded: Answers | None = None
+    """Recorded votes as they were shown, where such were replayed."""
     remaining: int | None = None
     """Recorded votes that were not needed."""
+    forecast: Forecast | None = None
+    """How many more questions it may take, where that was simulated while it ran."""
     ranks: bool = False
     """Whether the fields are to hold intervals on scores and ranks."""
 
@@ -64,6 +72,12 @@ class Outcome:
     def evidence(self) -> float | None:
         """Nats of evidence against the rival least refuted; None for policies that do not weigh evidence."""
         return self.verdict.weakest
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Whether what the verdict takes for granted is in doubt."""
+        recorded = self.recorded
+        return self.session.checks(level=LEVEL) if recorded is None else check_all(recorded, level=LEVEL)
 
     @cached_property
     def standing(self) -> Standing | None:
@@ -96,6 +110,8 @@ class Outcome:
             "statement": verdict.statement,
             "assumptions": list(verdict.assumptions),
             "reason": verdict.reason,
+            "checks": [check.to_json() for check in self.checks],
+            "forecast": None if self.forecast is None else self.forecast.to_json(),
             "steps": list(self.items.steps),
             "ties": self.without_decision["tie"],
             "skips": self.without_decision["skip"],
@@ -112,4 +128,9 @@ class Outcome:
         if not self.ranks:
             return {}
         known = self.standing
-        return {"items": [] if known is None else known.to_json(self.session.problem.names)}
+        names = self.session.problem.names
+        if known is None:
+            return {"items": [], "top": {}}
+        tops = {k: known.top(k) for k in range(1, len(known.items))}
+        proved = {str(k): sorted(names[item] for item in top) for k, top in tops.items() if top is not None}
+        return {"items": known.to_json(names), "top": proved}

@@ -11,7 +11,7 @@ import numpy as np
 from surepick import __version__
 from surepick.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
-from surepick.report.outcome import Outcome
+from surepick.report.outcome import LEVEL, Outcome
 
 STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
@@ -154,9 +154,9 @@ def _standing(outcome: Outcome) -> str:
     more = f" The {left} lowest are not drawn." if left else ""
     return (
         f"<h2>Where all items stand</h2>{picture}"
-        f'<p class="note">All intervals and ranks hold at once with probability {1 - known.delta:g}, a claim of '
-        f"its own beside the verdict. They are wide for items soon out of the race: no answers were wasted on "
-        f"them.{more}</p>"
+        f'<p class="note">Ranks hold at once, and together with the verdict, with probability {1 - known.delta:g}; '
+        "so do all intervals, as a claim of their own. They are wide for items soon out of the race: no answers were "
+        f"wasted on them.{more}</p>"
     )
 
 
@@ -178,7 +178,16 @@ def _asked(outcome: Outcome) -> str:
 
 
 def _assumptions(outcome: Outcome) -> str:
-    return f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}"
+    rows = "".join(
+        f'<tr><td>{escape(check.name)}</td><td class="{"alarm" if check.alarm else ""}">'
+        f"{'alarm' if check.alarm else 'no alarm'}</td><td>{escape(check.sentence)}</td></tr>"
+        for check in outcome.checks
+    )
+    return (
+        f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        '<p class="note">Any false alarm of all these checks together has a probability of at most '
+        f"{100 * LEVEL:g}%. Silence is no proof that the assumptions hold.</p>"
+    )
 
 
 def _material(outcome: Outcome) -> str:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, site, studies
+from surepick.service import judging, pages, site, studies
 from surepick.service.auth import Gate, shared_secret
 from surepick.service.context import Service
 from surepick.service.headers import Guard
@@ -43,6 +43,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.service = service
     for router in (judging.router, studies.router, site.router):
         app.include_router(router)
+    pages.install(app)
     app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

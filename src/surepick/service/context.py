@@ -77,10 +77,21 @@ async def require_admin(request: Request, service: Running, bearer: Bearer) -> N
     )
 
 
+async def invited_judge(request: Request, service: Running, bearer: Bearer) -> JudgeLink:
+    """The judge whose link this is; refused if it is forged, expired or used too often."""
+    return _judge(request, service, bearer, None)
+
+
 async def known_judge(request: Request, study: StudyId, service: Running, bearer: Bearer) -> JudgeLink:
     """The judge whose link this is; refused if it is forged, expired, of another study, or used too often."""
+    return _judge(request, service, bearer, study)
+
+
+def _judge(
+    request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None, study: str | None
+) -> JudgeLink:
     link = None if bearer is None else service.gate.judge(bearer.credentials, service.clock())
-    if link is None or link.study != study:
+    if link is None or study not in (None, link.study):
         refuse_stranger(request, service)
         raise HTTPException(
             401,
@@ -107,4 +118,5 @@ def same_origin(request: Request) -> bool:
 
 
 Admin = Depends(require_admin)
+Invited = Annotated[JudgeLink, Depends(invited_judge)]
 Judge = Annotated[JudgeLink, Depends(known_judge)]

@@ -7,15 +7,34 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.context import Judge, Running, Service, StudyId
-from surepick.service.models import AnswerIn, AnswerOut, QuestionsOut, UndoIn, UndoOut
-from surepick.store import judging, studies
+from surepick.service.context import Invited, Judge, Running, Service, StudyId
+from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
+from surepick.store import Forbidden, judges, judging, studies
 
 LOOK_SECONDS = 0.1
 
 MOST_AT_ONCE = 100
 
 router = APIRouter(tags=["judges"])
+
+
+@router.get("/judge/invitation")
+def invitation(judge: Invited, service: Running) -> InvitationOut:
+    """What a judge's link, sent as bearer token, is for."""
+    with service.database.reading() as connection:
+        row = studies.get(connection, judge.study)
+        person = judges.get(connection, judge.study, judge.judge)
+        answers = judges.standing_answers(connection, judge.study, judge.judge)
+    if person["revoked"]:
+        raise Forbidden("This judge's link was revoked.")
+    asked = row["decided"] is None and row["state"] in ("running", "paused")
+    return InvitationOut(
+        study=judge.study,
+        title=row["title"],
+        state=row["state"] if asked else "over",
+        name=person["name"],
+        answers=answers,
+    )
 
 
 @router.post("/studies/{study}/questions")

@@ -161,6 +161,18 @@ class AnswerOut(BaseModel):
     turn: int
 
 
+class InvitationOut(BaseModel):
+    """What a judge's link is for."""
+
+    study: str
+    title: str
+    state: Annotated[
+        Literal["running", "paused", "over"], Field(description="Over: decided or closed, nothing is asked any more.")
+    ]
+    name: Annotated[str, Field(description="How the admin calls the judge.")]
+    answers: Annotated[int, Field(description="Answers of this judge that stand.")]
+
+
 class UndoIn(Strict):
     """Which answer to take back; without it the last."""
 

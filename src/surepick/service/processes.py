@@ -3,7 +3,7 @@
     supervisor      has everything in memory, so a replacement starts at once; nothing else runs in it
       workers       answer requests
       planners      file, evaluate, plan: that may take seconds, and nobody shall wait for it
-      observer      what the dashboard shows besides
+      observer, forecaster   what the dashboard shows besides; nobody waits for it, so others go first
 
 Each ends when the supervisor is gone, however that ended; so a service that was killed leaves nothing behind.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from surepick.service.app import create_app
-from surepick.service.observer import observe
+from surepick.service.observer import foresee, observe
 from surepick.service.settings import Settings
 from surepick.store import Database, Planner
 from surepick.store.planner import release
@@ -34,6 +34,9 @@ IDLE_SECONDS = 0.25
 RENEW_SECONDS = 1.0
 LINGER_SECONDS = 0.2
 """Answers of a study are filed about so often: filing them together keeps the database free for others."""
+
+BACKGROUND = 5
+"""Niceness of those whose work nobody waits for."""
 
 END_SECONDS = 10.0
 """How long processes have to end in good order."""
@@ -57,7 +60,10 @@ def jobs_of(settings: Settings, workers: int, listening: socket.socket) -> list[
         name = f"{socket.gethostname()}-{os.getpid()}-{number}"
         jobs.append(_planner(settings, name))
     if settings.planners:
-        jobs.append(Job("observer", lambda: _observe(settings)))
+        jobs += [
+            Job("observer", lambda: _watch(settings, observe)),
+            Job("forecaster", lambda: _watch(settings, foresee)),
+        ]
     return jobs
 
 
@@ -148,9 +154,10 @@ def _planner(settings: Settings, name: str) -> Job:
     return Job("planner", plan, clean_up)
 
 
-def _observe(settings: Settings) -> None:
+def _watch(settings: Settings, look: Callable[[Database], bool]) -> None:
+    os.nice(BACKGROUND)
     database = Database(settings.database)
-    _again_and_again(lambda: observe(database), _told_to_end())
+    _again_and_again(lambda: look(database), _told_to_end())
 
 
 def _told_to_end() -> threading.Event:

@@ -43,6 +43,7 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         "notice": row["notice"],
         "verdict": verdict(row),
         "insight": None if row["insight"] is None else json.loads(row["insight"]),
+        "forecast": forecast(row),
     }
 
 
@@ -79,11 +80,22 @@ def result(row: sa.RowMapping, now: float) -> Json:
     }
 
 
+def forecast(row: sa.RowMapping) -> Json | None:
+    """How many more answers it will take, as of now; None where nobody knows or it is decided."""
+    found = {} if row["forecast"] is None else json.loads(row["forecast"])
+    if row["decided"] is not None or "further" not in found:
+        return None
+    since = row["answered"] - found["at"]
+    numbers = {name: found[name] for name in ("low", "further", "high")}
+    return {name: None if each is None else max(1, round(each - since)) for name, each in numbers.items()}
+
+
 def remaining(row: sa.RowMapping) -> int | None:
     """About how many more answers it will take."""
-    insight = None if row["insight"] is None else json.loads(row["insight"])
-    expected = (insight or {}).get("remaining")
-    return None if expected is None else max(int(expected), 0)
+    if row["decided"] is not None:
+        return 0
+    found = forecast(row)
+    return None if found is None else found["further"]
 
 
 def question(study: str, row: sa.RowMapping, until: float, shown: Mapping[str, Item]) -> QuestionOut:

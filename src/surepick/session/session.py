@@ -162,8 +162,8 @@ class Session:
             drawn = int(rng.integers(stage.unissued.sum()))
             place = int(np.searchsorted(np.cumsum(stage.unissued), drawn, side="right"))
             measurement = int(stage.plan.measurements[place])
-            pair = bool(self.problem.about[measurement, 1] >= 0)
-            swapped = bool(rng.integers(2)) if pair else False
+            either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
+            swapped = bool(rng.integers(2)) if either_way else False
             self._do(
                 {
                     "event": "question",
@@ -323,8 +323,10 @@ class Session:
         """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions.
 
         A stage is closed only where all before it are finished too: then it is evaluated, and until then each of its
-        answers can be undone.
+        answers can be undone. After the verdict nothing changes: what it rests on is what its certificate shows.
         """
+        if self._verdict is not None:
+            return
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
@@ -426,6 +428,7 @@ class Session:
         self._sealed = event["stages"]
 
     def _on_verdict(self, event: Event) -> None:
+        self._settle()
         self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
 

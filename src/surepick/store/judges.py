@@ -40,6 +40,16 @@ def every(connection: sa.Connection, study: str) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.execute(wanted).mappings()]
 
 
+def standing_answers(connection: sa.Connection, study: str, judge: str) -> int:
+    """How many questions a judge has answered, ties included; undone and skipped ones do not count."""
+    later = messages.alias()
+    after = sa.exists().where(later.c.question == messages.c.question, later.c.turn > messages.c.turn)
+    wanted = sa.select(sa.func.count()).where(
+        messages.c.study == study, messages.c.judge == judge, messages.c.said.not_in(["undo", "skip"]), ~after
+    )
+    return int(connection.execute(wanted).scalar_one())
+
+
 def revoke(connection: sa.Connection, study: str, judge: str) -> None:
     """Let the judge's link work no longer; what he said so far stays, and his open questions are not waited for."""
     get(connection, study, judge)

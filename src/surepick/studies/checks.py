@@ -189,11 +189,12 @@ def tasks(options: Options) -> list[Params]:
     """Blocks of runs: 1,000 of each honest world and a tenth of that of each violation, unless told otherwise."""
     runs = options.runs or 1000
     wanted = dict.fromkeys(HONEST, runs) | {f"broken: {name}": max(1, runs // 10) for name in VIOLATIONS}
-    return [
+    blocks = [
         {"scene": scene, "block": number, "runs": min(BLOCK, count - number * BLOCK)}
         for scene, count in wanted.items()
         for number in range(-(-count // BLOCK))
     ]
+    return sorted(blocks, key=lambda task: int(task["block"]))  # an interrupted study then has some of each
 
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
@@ -227,7 +228,7 @@ def looked_at(scene: str, answers: Answers, broken: str = "") -> list[Row]:
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Alarms with exact binomial limits."""
     grouped = groups(rows, "check", "scene", "honest")
-    level = FALSE_ALARM / sum(honest for _, _, honest in grouped)
+    level = FALSE_ALARM / max(1, sum(honest for _, _, honest in grouped))
     cells = []
     for (check, scene, honest), group in grouped.items():
         alarms, count = sum(row["alarm"] for row in group), len(group)

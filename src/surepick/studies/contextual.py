@@ -169,8 +169,11 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 chosen = [row for row in rows if row["policy"] == policy and row["instance"] == instance]
                 if chosen:
                     _draw_band(axes, chosen, colours[policy])
-            axes.set(xscale="log", yscale="log", xlabel="step", ylabel="regret", title=instance)
-        panels[-1].legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            title = "fresh arms in the unit ball" if instance == "ball" else "greedy's trap"
+            axes.set(xscale="log", yscale="log", xlabel="step", ylabel="mean regret (solid: proved)", title=title)
+        shown = {line.get_label(): line for axes in panels for line in axes.lines}  # each policy once
+        handles = list(shown.values())
+        panels[-1].legend(handles=handles, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     with figure(paths[1], columns=2, size=(11.0, 4.4)) as panels:
         for axes, instance, at in zip(panels, ("norm", "arms"), ("norm", "arms"), strict=True):
             for policy in FEW:
@@ -182,17 +185,20 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 if points:
                     axes.plot(*zip(*points, strict=True), "-o", ms=4, color=colours[policy], label=policy)
             label = "norm of theta" if at == "norm" else "number of arms"
-            axes.set(xscale="log", yscale="log", xlabel=label, ylabel="regret")
-        panels[-1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            axes.set(xscale="log", yscale="log", xlabel=label, ylabel="mean regret")
+            axes.set_xticks(*((NORMS, [f"{norm:g}" for norm in NORMS]) if at == "norm" else (ARMS, ARMS)), minor=False)
+            axes.minorticks_off()
+        if panels[-1].lines:
+            panels[-1].legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return paths
 
 
 def _draw_band(axes: Any, rows: list[Row], colour: Any) -> None:
-    """Median of the runs and the band of their middle half."""
+    """Mean of the runs, which a few that are stuck dominate as they should, and the band of the middle half."""
     steps = checkpoints(rows[0]["horizon"])
     curves = np.maximum(np.array([row["curve"] for row in rows]), 1e-2)
     style = "-" if rows[0]["guarantee"] == "proved" else "--"
-    axes.plot(steps, np.median(curves, axis=0), style, color=colour, lw=1.6, label=rows[0]["policy"])
+    axes.plot(steps, curves.mean(axis=0), style, color=colour, lw=1.6, label=rows[0]["policy"])
     axes.fill_between(steps, *np.quantile(curves, [0.25, 0.75], axis=0), color=colour, alpha=0.12, lw=0)
 
 

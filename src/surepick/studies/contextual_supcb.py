@@ -112,7 +112,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 error = 2 * float(np.std(values)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
                 axes.errorbar(share, float(np.mean(values)), yerr=error, fmt="o", ms=4, color="#1f5fa8")
             axes.axhline(0.0, color="black", lw=0.8)
-            axes.set(title=name, xlabel="share of e₁ among the arms stored at level 2", ylim=(-0.6, 0.6))
+            axes.set(title=name, xlabel="share of e₁ among the arms stored at level 2", ylim=(-0.4, 0.4))
         panels[0].set_ylabel("mean burn-in reward of e₁ minus e₂")
     return [path]
 

@@ -1,11 +1,14 @@
 """Study `delta`: is the best item missed with probability at most delta? Families that make it hard, and a control.
 
-Near ties, many near-best rivals, answers of little variance, exact ties (where any claim to be certain counts as an
-error), and for Anytime more of the kind (`delta_anytime`). A policy whose widths are cut to a fifth, and a likelihood
-ratio that does not pay for looking again and again, must be caught by the same test.
+Near ties, many near-best rivals, answers of little variance, gaps too small for the budget (where an honest policy
+claims nothing), exact ties (where any claim to be certain counts as an error), and for Anytime more of the kind
+(`delta_anytime`). A policy whose widths are cut to a third, and a likelihood ratio that does not pay for looking again
+and again, must be caught by the same test.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,12 @@ import numpy as np
 from scipy.stats import beta, binom
 
 from surepick.figures import figure
-from surepick.identify import Policy, RageGlm
+from surepick.identify import Anytime, Policy, RageGlm
 from surepick.identify.certified import Estimate
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Stages
 from surepick.studies import delta_anytime
-from surepick.studies.delta_anytime import TIES, UNPAID, Hasty, Unpaid
+from surepick.studies.delta_anytime import HORIZON, POSTERIOR, POSTERIOR_HORIZON, TIES, UNPAID, Hasty, Unpaid
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, measured
 from surepick.worlds import World, example_1, soare
@@ -27,15 +30,15 @@ DELTAS = (0.05, 0.1, 0.3)
 FALSE_ALARM = 1e-3
 """Chance that the whole study accuses some policy that keeps its word (divided evenly over all its tests)."""
 
-CONTROL = "control: a fifth of the width"
+CONTROL = "control: a third of the width"
 CONTROLS = (CONTROL, UNPAID)
 BUDGET = 3 * 10**5
-"""Exact ties end here."""
+"""Exact ties and hairline gaps end here."""
 
 
-def near_ties() -> World:
+def near_ties(angle: float = 0.15) -> World:
     """Soare's benchmark in three dimensions."""
-    return soare(3, angle=0.15)
+    return soare(3, angle=angle)
 
 
 def many_rivals() -> World:
@@ -43,9 +46,9 @@ def many_rivals() -> World:
     return World("many-rivals", Problem.from_pairs([f"item {i}" for i in range(6)]), np.r_[0.25, np.zeros(5)])
 
 
-def little_variance() -> World:
+def little_variance(gap: float = 0.4) -> World:
     """Two coins that come up heads nineteen times in twenty."""
-    return example_1(3.0, gap=0.4)
+    return example_1(3.0, gap=gap)
 
 
 def exact_tie() -> World:
@@ -54,10 +57,12 @@ def exact_tie() -> World:
     return World("exact-tie", Problem(items, items, names=["a", "b", "c"]), np.array([1.0, 0.0]))
 
 
-FAMILIES = {
+FAMILIES: dict[str, Callable[[], World]] = {
     "near ties": near_ties,
     "many rivals": many_rivals,
     "little variance": little_variance,
+    "hairline, near ties": partial(near_ties, 0.005),
+    "hairline, little variance": partial(little_variance, 0.02),
     "exact tie": exact_tie,
 }
 EVERYWHERE = FAMILIES | delta_anytime.FAMILIES
@@ -66,23 +71,24 @@ EVERYWHERE = FAMILIES | delta_anytime.FAMILIES
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk(RageGlm):
-    """RageGlm with a fifth of its radius: the negative control."""
+    """RageGlm with a third of its radius: the negative control."""
 
     def _estimate(self, state: Stages) -> Estimate | None:
         estimate = super()._estimate(state)
         if estimate is None:
             return None
-        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 5)
+        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 3)
 
 
 def tasks(options: Options) -> list[Params]:
-    """Blocks of runs of one policy on one family at one delta; 200 runs each unless told otherwise."""
+    """Blocks of runs of one policy on one family at one delta; 150 runs each unless told otherwise."""
     policies = chosen_policies(options.policies, ("rage-glm", "rage-glm-halving", "passive", "anytime"))
-    runs = options.runs or 200
+    runs = options.runs or 150
     block = 25
     cells = [(family, policy) for family in FAMILIES for policy in [*policies, CONTROL]]
     if "anytime" in policies:
         cells += [(family, "anytime") for family in delta_anytime.FAMILIES] + [(family, UNPAID) for family in TIES]
+        cells += [(family, POSTERIOR) for family in EVERYWHERE]
     return [
         {"family": family, "delta": delta, "policy": policy, "block": number, "runs": min(block, runs - number * block)}
         for family, policy in cells
@@ -98,7 +104,9 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     if name == CONTROL:
         policy = Shrunk(delta=delta, kappa=world.kappa, budget=BUDGET)
     elif name in ("anytime", UNPAID):
-        policy = (Unpaid if name == UNPAID else Hasty)(delta=delta, budget=delta_anytime.HORIZON)
+        policy = (Unpaid if name == UNPAID else Hasty)(delta=delta, budget=HORIZON)
+    elif name == POSTERIOR:
+        policy = Anytime(delta=delta, stop="posterior", budget=POSTERIOR_HORIZON)
     else:
         policy = informed(name, world, delta=delta, budget=BUDGET)
     tied = task["family"] in ("exact tie", *TIES)
@@ -132,14 +140,15 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "questions": float(np.median([row["questions"] for row in group])),
             }
         )
-    honest = [each for each in cells if each["policy"] not in CONTROLS]
+    controls = [each for each in cells if each["policy"] in CONTROLS]
+    honest = [each for each in cells if each["policy"] not in (*CONTROLS, POSTERIOR)]
     return {
         "false_alarm_rate": FALSE_ALARM,
         "runs": sum(each["runs"] for each in honest),
         "wrong": sum(each["wrong"] for each in honest),
         "broken": sum(each["broken"] for each in honest),
-        "control_settings": len(cells) - len(honest),
-        "control_caught": sum(each["broken"] for each in cells if each["policy"] in CONTROLS),
+        "control_settings": len(controls),
+        "control_caught": sum(each["broken"] for each in controls),
         "cells": cells,
     }
 
@@ -154,7 +163,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
         for axes, family in zip(panels, families, strict=False):
             cells = [each for each in summary["cells"] if each["family"] == family]
             for (policy,), group in groups(cells, "policy").items():
-                style = "--x" if policy in CONTROLS else "-o"
+                style = "--x" if policy in (*CONTROLS, POSTERIOR) else "-o"
                 colour = COLOURS.get(policy, "#999999")
                 axes.plot(
                     [c["delta"] for c in group], [c["error_rate"] for c in group], style, color=colour, label=policy

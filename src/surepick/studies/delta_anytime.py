@@ -5,37 +5,43 @@ a horizon of 10⁸ answers takes some fifteen looks at nearly independent eviden
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surepick.identify import Anytime
+from surepick.identify import Anytime, Plan, Status, Verdict, Wait
 from surepick.identify.anytime_state import State
 from surepick.identify.problem import Problem
 from surepick.worlds import World, person, soare
 
 UNPAID = "control: likelihood ratio against log(1/delta)"
-HORIZON = 10**8
+POSTERIOR = "anytime, stop='posterior'"
+"""The heuristic as it comes, with its small stages: what it promises is measured, not tested."""
+
+HORIZON, POSTERIOR_HORIZON = 10**8, 10**4
 """Exact ties end here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hasty(Anytime):
-    """Anytime with ever larger stages."""
+    """Anytime with larger stages: each at least `growth` times all before it."""
+
+    growth: float = 3.0
 
     def _size(self, state: State) -> int:
-        return max(super()._size(state), 3 * state.asked)
+        return max(super()._size(state), int(self.growth * state.asked))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unpaid(Hasty):
     """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta, at whatever look."""
 
-    def _decides(self, state: State) -> bool:
+    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+        """The next stage, or the verdict without its price."""
         settled = state.settled
-        if not settled.plug_in.restarts:
-            return False
-        return bool(np.min(settled.nats(settled.leader, 0.0)) >= math.log(1 / self.delta))
+        if settled.plug_in.restarts and np.min(settled.nats(settled.leader, 0.0)) >= math.log(1 / self.delta):
+            return state, replace(self.verdict(state), status=Status.CERTAIN)
+        return super().plan(state, rng)
 
 
 def tie_of_two() -> World:

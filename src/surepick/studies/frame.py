@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from surepick import __version__
 from surepick.errors import InvalidInput
+from surepick.studies.engine import Engine, run_everywhere
 
 Row = dict[str, Any]
 Params = dict[str, Any]
@@ -32,6 +34,8 @@ class Options:
     items: int | None = None
     gap: float | None = None
     horizon: int | None = None
+    data: str | None = None
+    """A folder of real data."""
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -63,11 +67,14 @@ def run_study(
     *,
     out: Path,
     jobs: int = 1,
+    engine: Engine = "local",
+    address: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Run what is not done yet, and write rows (CSV, Parquet where possible), summary.json and figures to `out`."""
-    from joblib import Parallel, delayed
+    """Run what is not done yet, and write rows (CSV, Parquet where possible), summary.json and figures to `out`.
 
+    The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
+    """
     tasks = study.tasks(options)
     keys = [_key(study, options, task) for task in tasks]
     out.mkdir(parents=True, exist_ok=True)
@@ -75,9 +82,13 @@ def run_study(
     finished = _finished(journal)
     waiting = [(key, task) for key, task in zip(keys, tasks, strict=True) if key not in finished]
     progress(len(tasks) - len(waiting), len(tasks))
-    calls = (delayed(_run_task)(study.run, task, options.seed, key) for key, task in waiting)
+    work = partial(_run_task, study.run, options.seed)
+    _end_last_line(journal)
     with journal.open("a") as file:
-        for key, rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(calls):
+        for number, rows in run_everywhere(
+            work, [task for _, task in waiting], jobs=jobs, engine=engine, address=address
+        ):
+            key = waiting[number][0]
             file.write(json.dumps({"task": key, "rows": rows}) + "\n")
             file.flush()
             finished[key] = rows
@@ -105,12 +116,10 @@ def write_rows(rows: list[Row], out: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(columns), out / "rows.parquet")
 
 
-def _run_task(
-    run: Callable[[Params, np.random.Generator], list[Row]], task: Params, seed: int, key: str
-) -> tuple[str, list[Row]]:
+def _run_task(run: Callable[[Params, np.random.Generator], list[Row]], seed: int, task: Params) -> list[Row]:
     # The stream depends on the seed and on what the task is, not on how many tasks there are or who runs it.
     stream = int.from_bytes(hashlib.sha256(json.dumps(task, sort_keys=True).encode()).digest()[:8], "big")
-    return key, run(task, np.random.default_rng([seed, stream]))
+    return run(task, np.random.default_rng([seed, stream]))
 
 
 def _key(study: Study, options: Options, task: Params) -> str:
@@ -129,6 +138,13 @@ def _finished(journal: Path) -> dict[str, list[Row]]:
         except (json.JSONDecodeError, KeyError, TypeError):
             continue
     return done
+
+
+def _end_last_line(journal: Path) -> None:
+    """A line cut off by an interruption must not swallow the next one."""
+    if journal.exists() and not journal.read_bytes().endswith(b"\n"):
+        with journal.open("a") as file:
+            file.write("\n")
 
 
 def _lines(journal: Path) -> Iterable[str]:

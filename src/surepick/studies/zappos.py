@@ -1,5 +1,7 @@
 """Study `zappos`: the shoe catalogue of Jun et al. 2021, Table 1, on a look-alike of the same sizes and gaps.
 
+With `--data DIR` on the real one, from the files of UT-Zap50K in that folder, where θ* is fitted to its votes.
+
 25 principal components, 2,932 to 3,374 items, 5,000 pairs, κ₀ = .1. The paper's numbers stand beside ours: they cannot
 be reproduced from its formulas (its burn-in alone would take 5.95e5 questions at κ₀ = .1), but their order can.
 """
@@ -12,7 +14,7 @@ import numpy as np
 from surepick.figures import figure
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, cell, chosen_policies, groups, informed, lower_bound, measured
-from surepick.worlds import CATALOGUE, catalogue
+from surepick.worlds import CATALOGUE, catalogue, load_zappos
 
 PAPER = {
     "rage-glm-r": {"open": 9.17e7, "pointy": 2.38e5, "sporty": 2.29e5, "comfort": 3.34e6},
@@ -27,8 +29,9 @@ USUAL = ("rage-glm", "rage-glm-halving", "rage-glm-printed", "rage-glm-r", "pass
 def tasks(options: Options) -> list[Params]:
     """One run of all policies on the same seed, for each column."""
     policies = chosen_policies(options.policies, USUAL)
+    real = {} if options.data is None else {"data": options.data}
     return [
-        {"column": column, "run": number, "policies": policies, "items": options.items, "gap": options.gap}
+        {"column": column, "run": number, "policies": policies, "items": options.items, "gap": options.gap, **real}
         for column in CATALOGUE
         for number in range(options.runs or 1)
     ]
@@ -36,12 +39,16 @@ def tasks(options: Options) -> list[Params]:
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
     """All policies on one column with one seed."""
-    column = task["column"]
-    world = catalogue(column, items=task["items"], gap=task["gap"], seed=task["run"])
+    column, seed = task["column"], task["run"]
+    if "data" in task:
+        world = load_zappos(Path(task["data"]), column, items=task["items"], seed=seed)
+    else:
+        world = catalogue(column, items=task["items"], gap=task["gap"], seed=seed)
     bound, seed = lower_bound(world), int(rng.integers(2**31))
     return [
         {
             "column": column,
+            "real": "data" in task,
             "items": len(world.problem.items),
             "gap": world.gap,
             "kappa": world.kappa,
@@ -57,6 +64,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     printed = groups((row for row in rows if row["policy"] == "rage-glm-printed"), "column")
     return {
         "seconds": sum(row["seconds"] for row in rows),
+        "real": rows[0]["real"],
         "cells": [
             {
                 "column": column,
@@ -74,7 +82,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """One group of bars a column; the paper's numbers as marks."""
-    path = folder / "zappos.png"
+    path, kind = folder / "zappos.png", "UT-Zap50K" if summary["real"] else "look-alike"
     by_policy = groups(summary["cells"], "policy")
     columns = list(dict.fromkeys(each["column"] for each in summary["cells"]))
     width = 0.8 / len(by_policy)
@@ -88,7 +96,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 axes.plot(*zip(*reported, strict=True), "k_", ms=12, mew=2)
         axes.plot([], [], "k_", ms=12, mew=2, label="reported in the paper")
         axes.set_xticks(range(len(columns)), columns)
-        axes.set(yscale="log", ylabel="questions", title="Shoe catalogue (look-alike), delta = .05")
+        axes.set(yscale="log", ylabel="questions", title=f"Shoe catalogue ({kind}), delta = .05")
         axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return [path]
 

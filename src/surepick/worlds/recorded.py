@@ -6,13 +6,14 @@ verdict on recorded votes is as good as on live ones, if the recorded questions 
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from surepick.checks import SKIP, TIE, Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING
@@ -36,6 +37,14 @@ class Vote:
     asked: Asked
     answer: Answer
     """1 for yes or the item of the smaller number, 0 for no or the other; "tie", or None for a skip."""
+    swapped: bool = False
+    """Whether the item of the larger number was shown first."""
+    judge: str | None = None
+
+    def turned(self) -> "Vote":
+        """The same vote where the numbers of its items have come to be in the other order."""
+        answer = 1 - self.answer if isinstance(self.answer, int) else self.answer
+        return replace(self, answer=answer, swapped=not self.swapped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +83,17 @@ class RecordedJudge:
         left = self.left.get(asked)
         return left.popleft().answer if left else None
 
+    def as_shown(self) -> Answers:
+        """All votes as people saw them, for checks of assumptions."""
+        items = np.array([vote.asked[:: -1 if vote.swapped else 1] for vote in self.votes], dtype=np.int64)
+        rows = {_asked(*about): row for row, about in enumerate(self.problem.about)}
+        signs = np.array([-1.0 if vote.swapped else 1.0 for vote in self.votes])
+        vectors = self.problem.measurements[[rows[vote.asked] for vote in self.votes]] * signs[:, None]
+        said = [vote.turned().answer if vote.swapped else vote.answer for vote in self.votes]
+        words = np.array([SKIP if one is None else TIE if one == "tie" else one for one in said], dtype=np.int64)
+        judges = tuple(vote.judge for vote in self.votes)
+        return Answers(vectors, words, items, self.problem.names, judges, shuffled=False)
+
     @property
     def remaining(self) -> int:
         """Votes not used yet."""
@@ -108,10 +128,9 @@ def read_votes(items: ItemTable | str | PathLike[str], answers: str | PathLike[s
     votes: list[Vote] = []
     for vote in read:
         first, second = (NOTHING if one == NOTHING else number[one] for one in vote.asked)
-        turned = second != NOTHING and first > second
-        answer = 1 - vote.answer if turned and isinstance(vote.answer, int) else vote.answer
         if first != second:
-            votes.append(Vote(_asked(first, second), answer))
+            kept = vote.turned() if NOTHING < second < first else vote
+            votes.append(replace(kept, asked=_asked(first, second)))
     same = len(read) - len(votes)
     if same:
         unused.append(f"{answers}: {same} votes compare items of equal features, which no answer can tell apart.")
@@ -175,9 +194,9 @@ def _vote(table: Table, row: int, place: dict[str, int]) -> Vote | str:
     first, second = [*(place[name] for name in names), NOTHING][:2]
     if first == second:
         return f"{names[0]!r} is compared with itself"
-    if NOTHING < second < first and isinstance(answer, int):
-        answer = 1 - answer
-    return Vote(_asked(first, second), answer)
+    judge = table.columns["judge"][row] if "judge" in table else None
+    vote = Vote(_asked(first, second), answer, judge=judge or None)
+    return vote.turned() if NOTHING < second < first else vote
 
 
 def _problem(items: ItemTable, asked: set[Asked]) -> Problem:

@@ -38,10 +38,17 @@ def upgrade() -> None:
         sa.Column("decided", sa.Float(), nullable=True, comment="When the verdict became final."),
         sa.Column("certificate", sa.Text(), nullable=True, comment="JSON, once there is a proved verdict."),
         sa.Column(
-            "insight", sa.Text(), nullable=True, comment="JSON: scores, forecast, checks, as an observer saw them."
+            "insight", sa.Text(), nullable=True, comment="JSON: scores, checks, judges, as an observer saw them."
         ),
         sa.Column("insight_head", sa.Integer(), nullable=False, comment="Events in the log when it did."),
         sa.Column("insight_from", sa.Float(), nullable=False, comment="No new insight before this time."),
+        sa.Column(
+            "forecast",
+            sa.Text(),
+            nullable=True,
+            comment="JSON: how many more answers after `at`, as an observer simulated it.",
+        ),
+        sa.Column("forecast_from", sa.Float(), nullable=False, comment="No new forecast before this time."),
         sa.Column(
             "notice", sa.Text(), nullable=False, comment="Why planning does not go on, as a sentence; mostly empty."
         ),

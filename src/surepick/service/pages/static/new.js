@@ -1,0 +1,43 @@
+// The form of a new study.
+
+import { find, request } from "./common.js";
+
+function settings() {
+  const budget = find("budget").value;
+  return {
+    title: find("title").value,
+    kind: find("kind").value,
+    policy: find("policy").value,
+    delta: Number(find("delta").value),
+    epsilon: Number(find("epsilon").value),
+    lease: Number(find("lease").value),
+    ...(budget ? { budget: Number(budget) } : {}),
+  };
+}
+
+function upload(table) {
+  const form = new FormData();
+  form.append("items", table);
+  form.append("settings", JSON.stringify(settings()));
+  for (const image of find("images").files) form.append("images", image);
+  return request("POST", "/studies/upload", { body: form });
+}
+
+function create() {
+  const names = find("names").value.split("\n").map((name) => name.trim()).filter(Boolean);
+  return request("POST", "/studies", { body: { ...settings(), items: names.map((name) => ({ name })) } });
+}
+
+find("new").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const button = event.submitter ?? find("new").querySelector("button");
+  button.disabled = true;
+  try {
+    const [table] = find("table").files;
+    const made = await (table ? upload(table) : create());
+    location.assign(`/study/${made.id}`);
+  } catch (error) {
+    find("error").textContent = error.message;
+    button.disabled = false;
+  }
+});

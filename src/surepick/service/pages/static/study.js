@@ -1,0 +1,242 @@
+// The dashboard: the study as server-sent events tell it, drawn anew with each.
+
+import { intervals, lines } from "./charts.js";
+import { element, find, request, swatch } from "./common.js";
+
+const study = find("study").dataset.study;
+const api = `/studies/${study}`;
+const LINES = 8; // rivals whose evidence is drawn
+
+const ACTIONS = {
+  running: [["paused", "Pause"], ["closed", "Close"]],
+  paused: [["running", "Resume"], ["closed", "Close"]],
+  closed: [["archived", "Archive"]],
+  archived: [["closed", "Take out of the archive"]],
+};
+
+const CLAIMS = {
+  certain: (name) => `${name} is the best`,
+  "within epsilon": (name, { epsilon }) => `${name} is the best, or within ${epsilon} of it`,
+  "budget spent": (name) => `Not decided; the best guess is ${name}`,
+  "not identifiable": () => "These questions cannot decide it",
+  open: (name) => `${name} leads`,
+};
+
+let items = new Map();
+let looks = []; // earlier and present evidence: [{answers, evidence}]
+let judges = [];
+let current = null;
+
+start();
+
+async function start() {
+  const [whole, history] = await Promise.all([request("GET", api), request("GET", `${api}/history`)]);
+  items = new Map(whole.items.map((item) => [item.name, item]));
+  looks = history;
+  await readJudges();
+  draw(whole);
+  const news = new EventSource(`${api}/events`);
+  news.addEventListener("study", (event) => draw(JSON.parse(event.data)));
+  news.addEventListener("open", () => (find("offline").hidden = true));
+  news.addEventListener("error", () => (find("offline").hidden = false));
+}
+
+const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
+const label = (name) => items.get(name)?.label ?? name;
+
+/** An item's small picture and name. */
+function face(name, ...classes) {
+  const item = items.get(name) ?? { label: name };
+  const picture = item.image ? element("img", { src: item.image, alt: "", class: "thumb" }) : swatch(item, "dot");
+  return element("span", { class: ["item", ...classes].join(" ") }, picture, element("span", { class: "name" }, item.label));
+}
+
+function draw(seen) {
+  if (current && seen.phase !== current.phase) return location.reload();
+  const known = current;
+  current = seen;
+  find("state").textContent = decided() && seen.state === "running" ? "decided" : seen.state;
+  find("state").classList.toggle("warn", seen.state === "paused");
+  drawActions();
+  drawVerdict();
+  drawGuarantee();
+  drawEvidence();
+  drawScores();
+  drawPairs();
+  drawJudges();
+  if (known && seen.judges !== known.judges) readJudges().then(drawJudges);
+}
+
+function drawActions() {
+  const buttons = ACTIONS[current.state].map(([state, word]) => {
+    const button = element("button", { type: "button" }, word);
+    button.addEventListener("click", () => change(state));
+    return button;
+  });
+  if (find("actions").dataset.state === current.state) return;
+  find("actions").dataset.state = current.state;
+  find("actions").replaceChildren(...buttons);
+}
+
+function change(state) {
+  if (state === "closed" && current.state !== "archived" && !confirm("Close the study for good? No answer is taken after that.")) return;
+  attempt(() => request("POST", `${api}/state`, { body: { state } }));
+}
+
+/** Do it, and show what the server said if it said no. */
+async function attempt(deed) {
+  find("error").textContent = "";
+  try {
+    return await deed();
+  } catch (error) {
+    find("error").textContent = error.message;
+    return null;
+  }
+}
+
+function drawVerdict() {
+  const { verdict, notice, forecast } = current;
+  const claim = find("claim");
+  if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
+  else claim.textContent = "No answers yet";
+  const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
+  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || "";
+  find("answers").textContent = current.answers.toLocaleString("en");
+  find("judge-count").textContent = current.judges.toLocaleString("en");
+  const alive = verdict ? verdict.surviving : [...items.keys()];
+  find("possible").textContent = `${alive.length} of ${items.size}`;
+  const range = forecast && ` (${forecast.low}–${forecast.high ?? "?"})`;
+  find("further").textContent = !forecast ? (decided() ? "0" : "–") : `${forecast.further ?? "many"}${range}`;
+  const out = [...items.keys()].filter((name) => !alive.includes(name));
+  find("surviving").replaceChildren(
+    ...[...alive.map((name) => [name, ""]), ...out.map((name) => [name, "out"])]
+      .slice(0, 60)
+      .map(([name, excluded]) => element("li", { class: excluded }, ...face(name).children)),
+  );
+  find("certificate").hidden = !decided();
+}
+
+function drawGuarantee() {
+  const { verdict, insight } = current;
+  const parts = verdict ? [verdict.statement, ...verdict.assumptions] : ["Nothing is claimed before the first answers."];
+  find("guarantee").textContent = parts.join(" ");
+  const checks = (insight?.checks ?? []).map((check) => ({ ...check, sentence: named(check.sentence) }));
+  const alarms = checks.filter((check) => check.alarm);
+  find("alarms").replaceChildren(
+    ...alarms.map((check) => element("li", {}, element("strong", {}, `In doubt: ${check.assumption}`), check.sentence)),
+  );
+  find("quiet").hidden = !checks.length || alarms.length > 0;
+  find("quiet").textContent = `✓ No alarm in ${checks.length} checks of these assumptions.`;
+  find("details").hidden = !checks.length;
+  find("checks").replaceChildren(
+    ...checks.map((check) => element("div", {}, element("dt", {}, check.name), element("dd", {}, check.sentence))),
+  );
+}
+
+/** A sentence with judges by name instead of id, and items by label. */
+function named(sentence) {
+  return judges.reduce((text, judge) => text.replaceAll(judge.id, judge.name || "a judge without a name"), sentence);
+}
+
+function drawEvidence() {
+  const { verdict } = current;
+  if (!verdict) return;
+  const evidence = Object.fromEntries(verdict.rivals.map((rival) => [rival.item, rival.evidence]));
+  if (!looks.length || looks.at(-1).answers < current.answers || looks.at(-1).best !== verdict.best) {
+    looks.push({ answers: current.answers, best: verdict.best, evidence });
+  }
+  const rivals = verdict.rivals.slice(0, LINES).map((rival) => rival.item);
+  const series = rivals.map((name) => ({
+    name: label(name),
+    points: looks.map((look) => [look.answers, look.evidence[name] ?? 0]),
+  }));
+  find("evidence").replaceChildren(lines(series, Math.log(1 / verdict.delta)));
+}
+
+function drawScores() {
+  const scores = current.insight?.scores ?? [];
+  const rows = scores.slice(0, 15).map((each) => ({
+    name: label(each.item),
+    score: each.score,
+    low: each.interval[0],
+    high: each.interval[1],
+  }));
+  find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
+  const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
+  const refuted = "The answers refute every logistic model, so no interval means anything.";
+  const sure = `All intervals hold at once, whenever one looks, with probability ${1 - current.policy.delta} (proved). They are wider than what the verdict rests on, which is evidence against one rival at a time.${more}`;
+  find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown from the first answers on.";
+}
+
+function drawPairs() {
+  const pairs = current.insight?.pairs ?? [];
+  const most = Math.max(1, ...pairs.map((pair) => pair.asked));
+  const rows = pairs.flatMap((pair) => {
+    const other = pair.asked - pair.a_wins;
+    const bars = element("span", { class: "bars" });
+    for (const count of [pair.a_wins, other]) {
+      const bar = element("span", {}, count ? String(count) : "");
+      bar.style.width = `${(100 * count) / most}%`;
+      bars.append(bar);
+    }
+    const right = pair.b === null ? element("span", { class: "right soft" }, `yes ${pair.a_wins}, no ${other}`) : face(pair.b, "right");
+    return [face(pair.a), bars, right];
+  });
+  find("pairs").replaceChildren(...rows);
+}
+
+async function readJudges() {
+  judges = await request("GET", `${api}/judges`);
+}
+
+function drawJudges() {
+  const seen = current?.insight?.judges ?? {};
+  const share = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)}%`);
+  const focused = document.activeElement?.dataset.judge; // a button that is replaced keeps the focus
+  find("judges").replaceChildren(
+    ...judges.map((judge) => {
+      const said = seen[judge.id] ?? { answers: 0, ties: 0, skips: 0 };
+      const cells = [said.answers, said.ties, said.skips, share(said.agreement), share(said.expected)];
+      const last = judge.revoked ? element("span", { class: "soft small" }, "revoked") : revokeButton(judge);
+      return element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, judge.name || "without a name"),
+        ...cells.map((cell) => element("td", {}, String(cell))),
+        element("td", {}, last),
+      );
+    }),
+  );
+  if (focused) document.querySelector(`[data-judge="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function revokeButton(judge) {
+  const about = `Revoke the link of ${judge.name || "this judge"}`;
+  const button = element("button", { type: "button", "aria-label": about, "data-judge": judge.id }, "Revoke");
+  button.addEventListener("click", async () => {
+    if (!confirm(`${about}? Answers given so far stay.`)) return;
+    await attempt(() => request("POST", `${api}/judges/${judge.id}/revoke`));
+    await readJudges();
+    drawJudges();
+  });
+  return button;
+}
+
+find("invite").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const made = await attempt(() => request("POST", `${api}/judges`, { body: { name: find("name").value.trim() } }));
+  if (!made) return;
+  find("name").value = "";
+  find("link").value = made.link;
+  find("invited").hidden = false;
+  find("link").select();
+  await readJudges();
+  drawJudges();
+});
+
+find("copy").addEventListener("click", async () => {
+  find("link").select();
+  await navigator.clipboard?.writeText(find("link").value);
+  find("copy").textContent = "Copied";
+  setTimeout(() => (find("copy").textContent = "Copy link"), 2_000);
+});
