@@ -15,7 +15,8 @@ import psutil
 
 TOKEN = "a token of the tests only"
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
-START_SECONDS = 90.0
+START_SECONDS = 300.0
+"""Far longer than it takes: a busy machine is no failure."""
 
 
 class RunningService:
@@ -71,7 +72,8 @@ class RunningService:
 
     def kill_all(self) -> None:
         """SIGKILL to all processes at once, as a power cut or the kernel does."""
-        assert self._process is not None
+        if self._process is None or self._process.poll() is not None:
+            return
         for process in [*self.children(), psutil.Process(self._process.pid)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)

@@ -170,18 +170,21 @@ def settled(database: Database, seconds: float = 60.0) -> None:
 def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
     """Run, kill, and compare; all that is wrong is in `wrong`."""
     service = RunningService(url, workers=workers, log=folder / "service.log")
-    service.start()
+    database = Database(url)
 
     async def all_of_it() -> tuple[Crowd, Counter[str]]:
         crowd = Crowd(service, judges, seed)
         return crowd, await crowd.run(kills)
 
-    begun = time.monotonic()
-    crowd, hit = asyncio.run(all_of_it())
-    seconds = time.monotonic() - begun
-    database = Database(url)
-    settled(database)
-    service.stop()
+    try:
+        service.start()
+        begun = time.monotonic()
+        crowd, hit = asyncio.run(all_of_it())
+        seconds = time.monotonic() - begun
+        settled(database)
+        service.stop()
+    finally:
+        service.kill_all()
     wrong = [sentence for report in verify(database) for sentence in report.wrong]
     with database.reading() as connection:
         stored = {(row.question, row.turn): row.said for row in connection.execute(sa.select(messages))}
