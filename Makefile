@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 BEYOND := anytime people limits delta checks forecast contextual horizon
 
-.PHONY: help demo test check docs reproduce studies format lock clean
+.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,30 @@ demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite 
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/favourite_colour.py
 
 # Two test processes on small matrices: threads inside BLAS would only get in their way.
-test: check  ## run all checks and all tests
+test: check debian  ## run all checks and all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# The service is tested on a real PostgreSQL and in a real browser. Without them, and without the right to install them,
+# those tests are skipped.
+debian:
+	@missing=; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing="postgresql"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $$missing \
+	    || echo "$$missing could not be installed; tests that need it are skipped."; \
+	fi
+
+crash-test: $(READY) debian  ## kill the service 200 times under load from 50 judges, on both databases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py sqlite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py postgresql
+
+load-test: $(READY) debian  ## answers a second under 200 judges beside a bare handler, on both databases
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py sqlite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py postgresql
+
+day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_day.py
 
 check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .

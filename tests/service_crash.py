@@ -2,7 +2,7 @@
 
     python tests/service_crash.py sqlite --kills 200 --judges 50
 
-Kills hit a worker, planner, observer or their foreman, which is replaced, or (one in twenty) all processes at once,
+Kills hit a worker, a planner or the observer, which is replaced, or (one in twenty) all processes at once,
 after which the same command is started again. Judges repeat each request until it is acknowledged.
 """
 
@@ -115,10 +115,10 @@ class Crowd:
             if children:
                 victim = self.chance.choice(children)
                 try:
-                    helps = "surepick.service.helpers" in victim.cmdline()
+                    serves = any(each.laddr.port == self.service.port for each in victim.net_connections())
                     victim.kill()
-                    hit["planner, observer or foreman" if helps else "worker"] += 1
-                except psutil.NoSuchProcess:
+                    hit["worker" if serves else "planner or observer"] += 1
+                except psutil.Error:
                     pass
         return hit
 
@@ -167,9 +167,9 @@ def settled(database: Database, seconds: float = 60.0) -> None:
     raise TimeoutError("The planners do not file all messages.")
 
 
-def crash(url: str, *, kills: int, judges: int, seed: int, folder: Path) -> dict[str, Any]:
+def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
     """Run, kill, and compare; all that is wrong is in `wrong`."""
-    service = RunningService(url, workers=2, log=folder / "service.log")
+    service = RunningService(url, workers=workers, log=folder / "service.log")
     service.start()
 
     async def all_of_it() -> tuple[Crowd, Counter[str]]:
@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("database", choices=["sqlite", "postgresql"])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--judges", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     with ExitStack() as stack:
@@ -220,7 +221,8 @@ def main() -> None:
         url = f"sqlite:///{folder}/crash.db"
         if chosen.database == "postgresql":
             url = stack.enter_context(fresh_database(stack.enter_context(postgres_server())))
-        found = crash(url, kills=chosen.kills, judges=chosen.judges, seed=chosen.seed, folder=folder)
+        options = {name: getattr(chosen, name) for name in ("kills", "judges", "workers", "seed")}
+        found = crash(url, **options, folder=folder)
     print(json.dumps({"database": chosen.database, **found}, indent=2))
     raise SystemExit(bool(found["wrong"]))
 

@@ -1,109 +1,32 @@
 """The pages in a real browser: judges answer to the verdict, the admin watches; nothing leaves the server."""
 
-import shutil
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
-import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 
-from surepick.service.app import create_app
-from surepick.service.auth import hash_token
-from surepick.service.settings import Settings
+from house import CHROMIUM, COLOURS, DESKTOP, PHONE, House, running_browser, running_house
+from running_service import TOKEN
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; the Debian package is chromium")
 
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-TOKEN = "a token of the tests only"
-PHONE = {"width": 320, "height": 640}
-DESKTOP = {"width": 1280, "height": 800}
-COLOURS = {
-    "Sea": ("#2a6f97", [1.0, 0.0]),
-    "Clay": ("#bc6c25", [0.4, 0.5]),
-    "Plum": ("#7b2d6e", [0.2, 0.9]),
-    "Moss": ("#6a994e", [0.0, 1.0]),
-}
-"""Liked in this order, the first best, by a judge who never errs."""
+WAIT = 20_000.0
+"""Milliseconds for what takes a few on a machine that has nothing else to do."""
 
-
-class House:
-    """A running service and what an admin does with it from outside."""
-
-    def __init__(self, base: str) -> None:
-        self.base = base
-        self._client = httpx.Client(base_url=base, headers={"Authorization": f"Bearer {TOKEN}"})
-
-    def close(self) -> None:
-        self._client.close()
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        reply = self._client.request(method, path, json=body)
-        assert reply.is_success, reply.text
-        return reply.json()
-
-    def study(self, items: list[dict[str, Any]] | None = None, **fields: Any) -> str:
-        colours = [
-            {"name": name.lower(), "label": name, "colour": code, "features": features}
-            for name, (code, features) in COLOURS.items()
-        ]
-        body = {
-            "title": "Which colour for the door?",
-            "items": items or colours,
-            "delta": 0.2,
-            "epsilon": 1.0,
-            "seed": 1,
-        } | fields
-        return str(self.ask("POST", "/studies", body)["id"])
-
-    def link(self, study: str, name: str = "Jo") -> str:
-        return str(self.ask("POST", f"/studies/{study}/judges", {"name": name})["link"])
-
-    def result(self, study: str) -> Any:
-        return self.ask("GET", f"/studies/{study}/result")
-
-    def wait_until(self, study: str, field: str, value: Any, seconds: float = 5.0) -> None:
-        """Until the study shows this."""
-        end = time.monotonic() + seconds
-        while (found := self.ask("GET", f"/studies/{study}")[field]) != value:
-            assert time.monotonic() < end, f"{field} is {found}, not {value}"
-            time.sleep(0.05)
+expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    database = f"sqlite:///{tmp_path_factory.mktemp('house')}/studies.db"
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(Settings(database=database, token_hash=hash_token(TOKEN), planners=1))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    made = House(f"http://127.0.0.1:{listening.getsockname()[1]}")
-    yield made
-    made.close()
-    server.should_exit = True
-    thread.join()
+    with running_house(tmp_path_factory.mktemp("house")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with running_browser() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
@@ -115,15 +38,21 @@ def visit(browser: Browser, house: House) -> Iterator[Any]:
     def open_page(url: str, size: dict[str, int] = DESKTOP, **options: Any) -> Page:
         context = browser.new_context(viewport=size, **options)
         contexts.append(context)
-        context.set_default_timeout(5_000)
+        context.set_default_timeout(WAIT)
         page = context.new_page()
         page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
         page.on("request", lambda sent: None if _ours(sent.url, house) else wrong.append(f"went to {sent.url}"))
         page.goto(url)
         return page
 
-    open_page.wrong = wrong  # type: ignore[attr-defined]
+    def expected(text: str) -> None:
+        """The browser's own report of a refusal or a broken connection that the test brought about."""
+        assert any(text in each for each in wrong)
+        wrong[:] = [each for each in wrong if text not in each]
+
+    open_page.expected = expected  # type: ignore[attr-defined]
     yield open_page
     for context in contexts:
         context.close()
@@ -142,7 +71,7 @@ def liked(page: Page) -> str:
 
 def answer(page: Page, how: str) -> bool:
     """Answer one question by mouse or keyboard, and see that the next is there; False where there is none to answer."""
-    expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible(timeout=10_000)
+    expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible(timeout=WAIT)
     page.wait_for_timeout(130)  # nobody is faster, and a double tap must not count twice
     if page.locator("#notice").is_visible():
         return False
@@ -154,7 +83,7 @@ def answer(page: Page, how: str) -> bool:
             page.keyboard.press({"a": "ArrowLeft", "b": "ArrowRight"}[word])
     except TimeoutError:
         assert page.locator("#notice").is_visible()  # it came in between
-    page.wait_for_function("before => cards.dataset.shown !== before || !notice.hidden", arg=before, timeout=10_000)
+    page.wait_for_function("before => cards.dataset.shown !== before || !notice.hidden", arg=before)
     return True
 
 
@@ -175,3 +104,156 @@ def test_a_judge_answers_to_the_verdict(house: House, visit: Any, how: str, size
     assert (found["best"], found["status"], found["guarantee"]) == ("sea", "within epsilon", "proved")
     expect(page.locator("#notice-text")).to_contain_text(f"Your {found['answers']} answers counted.")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_undo_takes_the_last_answer_back_until_it_was_evaluated(house: House, visit: Any) -> None:
+    study = house.study()
+    page = visit(house.link(study))
+    expect(page.locator("#question")).to_be_visible()
+    first = page.locator("#cards").get_attribute("data-shown")
+    page.wait_for_timeout(130)
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#cards")).not_to_have_attribute("data-shown", first)
+    page.keyboard.press("u")
+    expect(page.locator("#cards")).to_have_attribute("data-shown", first)
+    expect(page.locator("#undo")).to_be_disabled()
+    page.wait_for_timeout(130)
+    page.keyboard.press("ArrowRight")
+    house.wait_until(study, "answers", 1)  # by itself, after a moment
+    assert [said["winner"] for said in house.answers(study)] == ["b"]
+    page.locator("#undo").click()
+    expect(page.locator("#said")).to_contain_text("can no longer be undone")
+    visit.expected("status of 409")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_timeout(130)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(130)
+    answer(page, "keyboard")
+    house.wait_until(study, "answers", 2)
+    assert [said["winner"] for said in house.answers(study)][:3] == ["b", "tie", "skip"]
+
+
+def test_two_judges_at_once(house: House, visit: Any) -> None:
+    study = house.study()
+    pages = [visit(house.link(study, name), PHONE) for name in ("Ann", "Ben")]
+    for _ in range(60):
+        if False in [answer(page, "keyboard") for page in pages]:  # both have a turn
+            break
+    for page in pages:
+        answer_to_the_end(page, "keyboard")
+        expect(page.locator("#notice-title")).to_have_text("That is all, thank you!")
+    assert house.result(study)["best"] == "sea"
+    said = house.answers(study)
+    counts = [sum(each["judge"] == judge for each in said) for judge in {each["judge"] for each in said}]
+    assert len(counts) == 2
+    shown = [page.locator("#notice-text").inner_text() for page in pages]
+    assert sorted(f"Your {count} answers" in text for count in counts for text in shown)[-2:] == [True, True]
+
+
+def test_answers_given_offline_are_kept_and_sent_later(house: House, visit: Any) -> None:
+    study = house.study()
+    page = visit(house.link(study), PHONE)
+    expect(page.locator("#question")).to_be_visible()
+    page.wait_for_timeout(300)  # the next question is there as well
+    page.context.set_offline(True)
+    page.wait_for_timeout(130)
+    page.locator("[data-answer=a]").click()
+    page.wait_for_timeout(130)
+    page.locator("[data-answer=a]").click()
+    expect(page.locator("#unsaved")).to_contain_text("not saved yet")
+    assert house.answers(study) == []
+    page.context.set_offline(False)
+    expect(page.locator("#unsaved")).to_be_hidden()
+    house.wait_until(study, "answers", 2)
+    # A page that goes away at once still sends what it holds.
+    expect(page.locator("#question")).to_be_visible()
+    page.wait_for_timeout(130)
+    page.locator("[data-answer=a]").click()
+    page.reload()
+    house.wait_until(study, "answers", 3)
+    expect(page.locator("#progress")).to_contain_text("3 answers from you")
+    visit.expected("ERR_INTERNET_DISCONNECTED")
+
+
+def test_links_that_no_longer_work_say_so(house: House, visit: Any) -> None:
+    study = house.study()
+    link = house.link(study)
+    judge = house.ask("GET", f"/studies/{study}/judges")[0]["id"]
+    house.ask("POST", f"/studies/{study}/judges/{judge}/revoke")
+    page = visit(link)
+    expect(page.locator("#notice-text")).to_contain_text("It was revoked.")
+    page = visit(link[:-3])
+    expect(page.locator("#notice-text")).to_contain_text("ask whoever invited you for a new one")
+    page = visit(f"{house.base}/judge")
+    expect(page.locator("#notice-title")).to_have_text("This page needs a link")
+    visit.expected("status of 403")
+    visit.expected("status of 401")
+
+
+def test_the_dashboard_moves_live(house: House, visit: Any) -> None:
+    study = house.study()
+    board = visit(f"{house.base}/study/{study}#{TOKEN}")  # logs in, as the address that `surepick serve` prints
+    expect(board.locator("#claim")).to_have_text("No answers yet")
+    assert TOKEN not in board.url
+    board.locator("#name").fill("Ann")
+    board.get_by_role("button", name="Add judge").click()
+    expect(board.locator("#judges")).to_contain_text("Ann")
+    page = visit(board.locator("#link").input_value(), PHONE)
+    for _ in range(4):
+        assert answer(page, "mouse")
+    expect(board.locator("#answers")).to_have_text("3")  # the fourth may still be undone
+    expect(board.locator("#claim")).to_contain_text("leads")
+    before = board.locator("#evidence polyline").first.get_attribute("points")
+    board.get_by_role("button", name="Pause").click()
+    expect(board.locator("#state")).to_have_text("paused")
+    house.wait_until(study, "answers", 4)
+    for _ in range(2):  # questions in hand may be answered while it pauses
+        if page.locator("#question").is_visible():
+            answer(page, "mouse")
+    expect(page.locator("#notice-title")).to_have_text("A short break")
+    board.get_by_role("button", name="Resume").click()
+    answer_to_the_end_after_a_break(page)
+    expect(board.locator("#claim")).to_have_text("Sea is the best, or within 2 of it")
+    expect(board.locator("#state")).to_have_text("decided")
+    assert board.locator("#evidence polyline").first.get_attribute("points") != before
+    expect(board.locator("#scores circle")).to_have_count(4)
+    expect(board.locator("#judges tr")).to_contain_text("%")
+    expect(board.locator("#quiet")).to_be_visible()
+    board.get_by_role("link", name="Result, to print").click()
+    expect(board.locator(".result h1")).to_contain_text("Sea is the best")
+    expect(board.locator(".result")).to_contain_text("with probability at most 20%")
+    assert board.get_by_role("link", name="Download certificate.json").is_visible()
+    board.emulate_media(media="print")
+    expect(board.locator(".bar")).to_be_hidden()
+    assert board.pdf().startswith(b"%PDF")
+
+
+def answer_to_the_end_after_a_break(page: Page) -> None:
+    expect(page.locator("#question")).to_be_visible(timeout=WAIT)
+    answer_to_the_end(page, "keyboard")
+
+
+def test_a_study_from_a_form_and_labels_that_would_be_scripts(house: House, visit: Any) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    page = visit(f"{house.base}/new")
+    page.locator("#token").fill("not the token at all")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#error")).to_contain_text("not the admin's token")
+    visit.expected("status of 401")
+    page.locator("#token").fill(TOKEN)
+    page.get_by_role("button", name="Log in").click()
+    page.locator("#title").fill(f"Which? {evil}")
+    table = f"item,label,text,colour\none,{evil},<script>alert(2)</script>,#ff0000\ntwo,Two,plain,#0000ff\n"
+    page.locator("#table").set_input_files({"name": "items.csv", "mimeType": "text/csv", "buffer": table.encode()})
+    page.get_by_role("button", name="Begin the study").click()
+    expect(page.locator("h1")).to_have_text(f"Which? {evil}")
+    study = page.locator("#study").get_attribute("data-study")
+    judge = visit(house.link(study, evil), PHONE)
+    expect(judge.locator("h1").first).to_have_text(f"Which? {evil}")
+    expect(judge.locator("#cards .name").filter(has_text="onerror")).to_have_text(evil)
+    expect(judge.locator("#cards .text").filter(has_text="script")).to_have_text("<script>alert(2)</script>")
+    expect(page.locator("#surviving")).to_contain_text(evil)
+    expect(page.locator("#judges")).to_contain_text(evil)
+    for path in ("/", f"/study/{study}/result"):
+        page.goto(house.base + path)
+        expect(page.locator("main")).to_contain_text(evil)

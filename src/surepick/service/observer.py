@@ -1,7 +1,7 @@
 """What helps people to follow a study, computed beside it: forecast, scores, checks of assumptions, who said what.
 
 None of it decides anything. It may take long, so it has a process of its own, and takes turns with others by the
-database: who moves a study's `insight_from` on, computes. A forecast takes longest, so it has a thread and a column of
+database: who moves a study's `insight_from` on, computes. A forecast takes longest, so it has a process and a column of
 its own (`forecast_from`), and the rest does not wait for it.
 """
 
@@ -61,7 +61,7 @@ def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
             session = log.fold(connection, row.id, row.phase)
         seen = insight(session)
         took = clock() - begun
-        with database.writing() as connection:
+        with database.writing(durable=False) as connection:
             connection.execute(
                 sa.update(studies)
                 .where(studies.c.id == row.id, studies.c.phase == row.phase)
@@ -115,7 +115,7 @@ def foresee(database: Database, clock: Callable[[], float] = time.time) -> bool:
             session = log.fold(connection, row.id, row.phase)
         small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
         found = {"at": session.answered} | (session.forecast().to_json() if small else {})
-        with database.writing() as connection:
+        with database.writing(durable=False) as connection:
             connection.execute(
                 sa.update(studies)
                 .where(studies.c.id == row.id, studies.c.phase == row.phase)
@@ -133,7 +133,7 @@ def _stale(answered: int, forecast: str | None) -> bool:
 
 def _claim(database: Database, study: str, column: Any, before: float, now: float) -> bool:
     """Whether this observer is the one to compute."""
-    with database.writing() as connection:
+    with database.writing(durable=False) as connection:
         claimed = connection.execute(
             sa.update(studies).where(studies.c.id == study, column == before).values({column.name: now + CLAIM_SECONDS})
         )

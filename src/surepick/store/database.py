@@ -32,7 +32,9 @@ class Database:
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         else:
             self._engine = sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=40)
-        self._writing = self._engine.execution_options(**{_WRITES: True})
+            sa.event.listen(self._engine, "begin", _begin_postgresql)
+        self._durable = self._engine.execution_options(**{_WRITES: "durable"})
+        self._quick = self._engine.execution_options(**{_WRITES: "quick"})
 
     @property
     def is_sqlite(self) -> bool:
@@ -46,9 +48,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that is committed at the end, or undone by an exception."""
-        with self._writing.begin() as connection:
+    def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
+        """A transaction that is committed at the end, or undone by an exception.
+
+        Without `durable` the commit does not wait for the disk. A power cut may then take the last such commits, never
+        ones before a durable commit: good enough for what can be derived again.
+        """
+        with (self._durable if durable else self._quick).begin() as connection:
             yield connection
 
     def insert_new(self, table: sa.Table) -> Any:
@@ -76,6 +82,7 @@ def open_database(url: str) -> Database:
     except (sa.exc.OperationalError, sa.exc.DatabaseError) as error:
         shown = database.url.render_as_string(hide_password=True)
         reason = " ".join(str(error.orig or error).split())
+        database.close()
         raise InvalidInput(f"The database {shown} cannot be used ({reason}); check the URL and its rights.") from error
     return database
 
@@ -104,12 +111,20 @@ def _alembic(connection: sa.Connection) -> Config:
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    """Autocommit mode, so that `_begin_sqlite` begins transactions; full durability, as acknowledged answers need."""
+    """Autocommit mode, so that `_begin_sqlite` begins transactions."""
     connection.isolation_level = None
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    for pragma in ("journal_mode = WAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     """Writers queue at the beginning, where waiting is allowed, never at their first write, where it is an error."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+    writes = connection.get_execution_options().get(_WRITES)
+    if writes:
+        connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if writes == 'durable' else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgresql(connection: sa.Connection) -> None:
+    if connection.get_execution_options().get(_WRITES) == "quick":
+        connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")

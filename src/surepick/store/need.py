@@ -15,10 +15,16 @@ AHEAD_SHARE = 1.5
 
 MOST_READY = 5_000
 
+MOST_FILED = 1_000
+"""Messages filed in one transaction, while which no other can write."""
 
-def due(connection: sa.Connection, planner: str, now: float) -> tuple[set[str], set[str]]:
-    """Studies with something to file, and those that run low on questions; only such as this planner may tend."""
-    known = {"planner": planner, "now": now}
+
+def due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
+    """Studies with something to file, and those that run low on questions; only such as this planner may tend.
+
+    Messages are due when they are `linger` seconds old.
+    """
+    known = {"planner": planner, "now": now, "before": now - linger}
     filing = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
     low = {
         row.id
@@ -49,7 +55,7 @@ _with_messages = (
     sa.select(messages.c.study)
     .distinct()
     .join(studies, studies.c.id == messages.c.study)
-    .where(messages.c.seq.is_(None), _mine)
+    .where(messages.c.seq.is_(None), messages.c.at <= sa.bindparam("before"), _mine)
 )
 
 _is_expired = sa.and_(
@@ -84,6 +90,7 @@ unfiled = (
     .join(questions, questions.c.id == messages.c.question)
     .where(messages.c.study == sa.bindparam("the_study"), messages.c.seq.is_(None))
     .order_by(messages.c.at, messages.c.question, messages.c.turn)
+    .limit(MOST_FILED)
 )
 """Messages of a study that are not in the log yet, in the order they came."""
 

@@ -8,7 +8,8 @@ that was overtaken writes nothing.
     2. think     the session plans or evaluates, however long that takes
     3. publish   new stages, questions and the verdict are written
 
-File and publish are one short transaction each; while the session thinks none is open.
+File and publish are one short transaction each; while the session thinks none is open. Only a final verdict waits for
+the disk: all else would be derived again.
 """
 
 import json
@@ -60,6 +61,8 @@ class _Hand:
     """Events of the session's log in the database."""
     sealed: int
     touched: float
+    ours_until: float = 0.0
+    """Until then nobody else can have claimed it."""
     looked: int = 0
     """Stages that were complete at the last look at the evidence."""
     look_from: float = 0.0
@@ -75,8 +78,16 @@ class _Hand:
 class Planner:
     """Tends studies, one after the other; `round` is called again and again."""
 
-    def __init__(self, database: Database, *, name: str | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        name: str | None = None,
+        linger: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.name = name or secrets.token_urlsafe(9)
+        self._linger = linger  # messages wait so many seconds to be filed together
         self._database = database
         self._clock = clock
         self._hands: dict[str, _Hand] = {}
@@ -86,7 +97,7 @@ class Planner:
         """Tend every study that needs it, once; whether there was anything to do."""
         now = self._clock()
         with self._database.reading() as connection:
-            filing_due, questions_due = need.due(connection, self.name, now)
+            filing_due, questions_due = need.due(connection, self.name, now, self._linger)
         idle = {study for study, hand in self._hands.items() if hand.waits}
         looks_due = {study for study, hand in self._hands.items() if hand.wants_look(now)}
         wanted = (filing_due | (questions_due - idle) | looks_due) - {
@@ -111,7 +122,7 @@ class Planner:
         """Keep the leases of all studies in hand; may be called from another thread while `round` is thinking."""
         held = list(self._hands)
         if held:
-            with self._database.writing() as connection:
+            with self._database.writing(durable=False) as connection:
                 connection.execute(
                     sa.update(studies)
                     .where(studies.c.planner == self.name, studies.c.id.in_(held))
@@ -136,7 +147,9 @@ class Planner:
         """The study, if it is ours or free; replayed from the log unless we held it all the time."""
         now = self._clock()
         hand = self._hands.get(study)
-        with self._database.writing() as connection:
+        if hand is not None and now < hand.ours_until:
+            return hand
+        with self._database.writing(durable=False) as connection:
             row = connection.execute(_locked, {"the_study": study}).mappings().one()
             ours = row["planner"] == self.name
             if not ours and row["planner"] is not None and row["planner_until"] >= now:
@@ -152,6 +165,7 @@ class Planner:
                 session = log.fold(connection, study, row["phase"])
             hand = _Hand(term, row["phase"], session, row["head"], len(session.log), row["sealed"], now)
             self._hands[study] = hand
+        hand.ours_until = now + LEASE_SECONDS / 2
         return hand
 
     def _lock(self, connection: sa.Connection, study: str, hand: _Hand) -> None:
@@ -163,7 +177,7 @@ class Planner:
     def _file(self, study: str, hand: _Hand) -> None:
         """Judges' messages and expired questions into the log, and the stages that are complete by that sealed."""
         now, session = self._clock(), hand.session
-        with self._database.writing() as connection:
+        with self._database.writing(durable=False) as connection:
             self._lock(connection, study, hand)
             seq = filing.file_messages(connection, study, hand.phase, session, hand.head, now)
             if seq == hand.head:
@@ -208,7 +222,7 @@ class Planner:
             changes |= {"verdict": json.dumps(verdict.to_json())}
             if verdict.status.final:
                 changes |= {"decided": now, "certificate": _certificate(hand.session, verdict)}
-        with self._database.writing() as connection:
+        with self._database.writing(durable=verdict is not None and verdict.status.final) as connection:
             self._lock(connection, study, hand)
             log.append(connection, study, hand.phase, hand.head, entries, now)
             if asked:

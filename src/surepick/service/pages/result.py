@@ -68,7 +68,8 @@ def _sure(status: Status, found: Mapping[str, Any]) -> str:
         return "Nothing is claimed so far, except that the best item is among those not excluded."
     if found["guarantee"] != "proved":
         return f"Meant to be wrong in at most {delta} of such studies ({found['guarantee']}, not proved)."
-    return f"A study like this names a wrong item with probability at most {delta}. That is proved, if what it assumes is true."
+    wrong = f"an item worse than the best by more than {found['epsilon']:g}" if found["epsilon"] else "a wrong item"
+    return f"A study like this names {wrong} with probability at most {delta}. Proved, if what it assumes is true."
 
 
 def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping[str, ItemOut]) -> list[Json]:
@@ -78,7 +79,7 @@ def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping
     names = [name for name in (found["best"], *evidence) if name in items][:RIVALS]
     rows = []
     for name in names:
-        score = scores.get(name, {"score": None, "interval": [None, None], "rank": None})
+        score = scores.get(name, {"score": None, "interval": [None, None]})
         low, high = score["interval"]
         rows.append(
             {
@@ -86,7 +87,6 @@ def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping
                 "evidence": _number(evidence.get(name), "–"),
                 "score": _number(score["score"], "–"),
                 "interval": "–" if low is None and high is None else f"{_number(low, '−∞')} to {_number(high, '∞')}",
-                "rank": "–" if score["rank"] is None else _range(*score["rank"]),
             }
         )
     return rows
@@ -94,10 +94,6 @@ def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping
 
 def _number(value: float | None, nothing: str) -> str:
     return nothing if value is None or not math.isfinite(value) else f"{value:.2f}".replace("-", "−")
-
-
-def _range(first: int, last: int) -> str:
-    return f"{first}" if first == last else f"{first}–{last}"
 
 
 def _named(sentence: str, people: Mapping[str, str]) -> str:

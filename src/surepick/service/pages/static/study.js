@@ -41,6 +41,7 @@ async function start() {
   news.addEventListener("error", () => (find("offline").hidden = false));
 }
 
+const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
 const label = (name) => items.get(name)?.label ?? name;
 
 /** An item's small picture and name. */
@@ -54,7 +55,7 @@ function draw(seen) {
   if (current && seen.phase !== current.phase) return location.reload();
   const known = current;
   current = seen;
-  find("state").textContent = seen.state;
+  find("state").textContent = decided() && seen.state === "running" ? "decided" : seen.state;
   find("state").classList.toggle("warn", seen.state === "paused");
   drawActions();
   drawVerdict();
@@ -99,21 +100,20 @@ function drawVerdict() {
   if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
   else claim.textContent = "No answers yet";
   const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
-  const decided = ["certain", "within epsilon"].includes(verdict?.status);
-  find("reason").textContent = notice || (decided ? sure : verdict?.reason) || "";
+  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || "";
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
   const alive = verdict ? verdict.surviving : [...items.keys()];
   find("possible").textContent = `${alive.length} of ${items.size}`;
   const range = forecast && ` (${forecast.low}–${forecast.high ?? "?"})`;
-  find("further").textContent = !forecast ? (decided ? "0" : "–") : `${forecast.further ?? "many"}${range}`;
+  find("further").textContent = !forecast ? (decided() ? "0" : "–") : `${forecast.further ?? "many"}${range}`;
   const out = [...items.keys()].filter((name) => !alive.includes(name));
   find("surviving").replaceChildren(
     ...[...alive.map((name) => [name, ""]), ...out.map((name) => [name, "out"])]
       .slice(0, 60)
       .map(([name, excluded]) => element("li", { class: excluded }, ...face(name).children)),
   );
-  find("certificate").hidden = !decided;
+  find("certificate").hidden = !decided();
 }
 
 function drawGuarantee() {
@@ -164,7 +164,7 @@ function drawScores() {
   find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
   const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
   const refuted = "The answers refute every logistic model, so no interval means anything.";
-  const sure = `All intervals hold at once, whenever one looks, with probability ${1 - current.policy.delta} (proved).${more}`;
+  const sure = `All intervals hold at once, whenever one looks, with probability ${1 - current.policy.delta} (proved). They are wider than what the verdict rests on, which is evidence against one rival at a time.${more}`;
   find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown from the first answers on.";
 }
 

@@ -1,0 +1,195 @@
+"""The store by itself: schema, group commit, leases of planners, and what `verify` finds."""
+
+import json
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from typer.testing import CliRunner
+
+from databases import fresh_database, postgres_folder
+from service_desk import Desk
+from surepick import InvalidInput
+from surepick.cli import app
+from surepick.store import Database, Planner, Writer, open_database, studies
+from surepick.store.database import clean_url
+from surepick.store.judging import Said, Say, say
+from surepick.store.planner import Overtaken
+from surepick.store.schema import events, messages, metadata, questions
+from surepick.store.schema import studies as table
+from surepick.store.verify import verify
+
+
+@pytest.fixture
+def desk(database_url: str) -> Iterator[Desk]:
+    made = Desk(database_url)
+    yield made
+    made.close()
+
+
+def wrong(database: Database) -> list[str]:
+    return [sentence for report in verify(database) for sentence in report.wrong]
+
+
+def test_migrations_lead_to_the_schema(database_url: str) -> None:
+    database = open_database(database_url)
+    again = open_database(database_url)  # nothing is left to do
+    with again.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+    database.close()
+    again.close()
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
+def test_databases_it_cannot_use(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"URL|SQLite|memory"):
+        clean_url(url)
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is no database " * 100)
+    with pytest.raises(InvalidInput, match="cannot be used"):
+        open_database(f"sqlite:///{tmp_path}/text.db")
+
+
+def test_many_threads_answer_the_same_question_and_one_answer_stands(desk: Desk, database_url: str) -> None:
+    one = desk.begin()
+    judge = desk.judge(one)
+    held = judge.take(3)["questions"]
+    second = Database(database_url)
+    other = Writer(second)  # as another process would
+    ready = threading.Barrier(8)
+
+    def answer(number: int) -> list[Any]:
+        ready.wait()
+        results = []
+        for question in held:
+            request = Say(one, judge.id, question["id"], "ab"[number % 2], desk.now)
+            future = (other if number % 3 else desk.service.writer).submit(say, request)
+            results.append(future.exception() or future.result())
+        return results
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(answer, range(8)))
+    other.close()
+    second.close()
+    for place in range(3):
+        stood = {outcome[place] for outcome in outcomes if isinstance(outcome[place], Said)}
+        assert len(stood) == 1  # all who were told "recorded" were told the same
+        refused = [outcome[place] for outcome in outcomes if not isinstance(outcome[place], Said)]
+        assert len(refused) == 4
+    desk.planner.round()
+    assert desk.get(f"/studies/{one}")["answers"] == 3
+    assert wrong(desk.service.database) == []
+
+
+def test_a_failed_transaction_fails_only_the_request_that_broke_it(desk: Desk) -> None:
+    def fussy(database: Database, connection: sa.Connection, requests: Any) -> list[int]:
+        if any(request < 0 for request in requests):
+            raise ZeroDivisionError
+        return [2 * request for request in requests]
+
+    writer = desk.service.writer
+    block = threading.Event()
+    first = writer.submit(lambda database, connection, requests: [block.wait() for _ in requests], None)
+    futures = [writer.submit(fussy, number) for number in (1, -1, 3)]
+    block.set()
+    assert first.result()
+    assert [future.exception() is None for future in futures] == [True, False, True]
+    assert futures[2].result() == 6
+
+
+def test_a_planner_that_was_overtaken_writes_nothing(desk: Desk) -> None:
+    one = desk.begin()
+    judge = desk.judge(one)
+    hand = desk.planner._hands[one]
+    later = Planner(desk.service.database, clock=lambda: desk.now)
+    for question in judge.take(2)["questions"]:
+        judge.say(question["id"], "a")
+    assert not later.round()  # the first one's lease holds
+    desk.now += 10
+    assert later.round()
+    hand.ours_until = desk.now + 100  # the first still believes in its lease
+    desk.planner._hands[one] = hand
+    before = desk.get(f"/studies/{one}")
+    with pytest.raises(Overtaken):
+        desk.planner._file(one, hand)
+    assert desk.get(f"/studies/{one}") == before
+    assert wrong(desk.service.database) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "part"),
+    [
+        (sa.update(messages).values(said="b"), "is not event"),
+        (sa.delete(messages), "have no message"),
+        (sa.update(table).values(answered=99), "counts 99 answers"),
+        (sa.update(table).values(sealed=99), "sealed"),
+        (sa.update(table).values(head=3), "should have the events"),
+        (sa.update(questions).values(first="blue", second="blue"), "not the one in the log"),
+        (sa.update(questions).values(closed=False), "unlike in the log"),
+        (sa.update(table).values(verdict=json.dumps({"status": "certain"}), decided=1.0), "shows the verdict"),
+        (sa.delete(events).where(events.c.seq == 1), "should have the events"),
+    ],
+)
+def test_verify_finds_what_was_tampered_with(tmp_path: Path, damage: Any, part: str) -> None:
+    desk = Desk(f"sqlite:///{tmp_path}/studies.db")
+    judge = desk.judge(desk.begin())
+    for question in judge.take(2)["questions"]:
+        judge.say(question["id"], "a")
+    desk.planner.round()
+    assert wrong(desk.service.database) == []
+    with desk.service.database.writing() as connection:
+        connection.execute(damage)
+    assert any(part in sentence for sentence in wrong(desk.service.database))
+    desk.close()
+    url = f"sqlite:///{tmp_path}/studies.db"
+    result = CliRunner().invoke(app, ["verify", url, "--json"])
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["valid"] is False
+
+
+def test_verify_on_the_command_line(desk: Desk, database_url: str) -> None:
+    desk.begin()
+    result = CliRunner().invoke(app, ["verify", database_url])
+    assert result.exit_code == 0, result.output
+    assert "1 studies, 0 of them wrong" in result.stdout
+
+
+def test_backup_and_restore_as_the_manual_says(desk: Desk, database_url: str, request: Any, tmp_path: Path) -> None:
+    one = desk.begin()
+    judge = desk.judge(one)
+    question = judge.take(1)["questions"][0]
+    judge.say(question["id"], "a")  # not filed yet
+    if database_url.startswith("sqlite"):
+        path = database_url.removeprefix("sqlite:///")
+        with sqlite3.connect(path) as source, sqlite3.connect(tmp_path / "copy.db") as copy:
+            source.backup(copy)
+        source.close()
+        copy.close()
+        check_copy(f"sqlite:///{tmp_path}/copy.db", one)
+        return
+    programs = postgres_folder()
+    assert programs is not None
+    dump = subprocess.run([programs / "pg_dump", "-Fc", database_url], check=True, capture_output=True).stdout
+    with fresh_database(request.getfixturevalue("postgres")) as other:
+        subprocess.run([programs / "pg_restore", "-d", other], check=True, input=dump)
+        check_copy(other, one)
+
+
+def check_copy(url: str, one: str) -> None:
+    copy = open_database(url)
+    Planner(copy, clock=lambda: 2e6).round()
+    assert wrong(copy) == []
+    with copy.reading() as connection:
+        assert studies.get(connection, one)["answered"] == 1
+    copy.close()
