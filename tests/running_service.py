@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -32,7 +33,11 @@ class RunningService:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        out = subprocess.DEVNULL if self._log is None else self._log.open("ab")
+        with Path(os.devnull if self._log is None else self._log).open("ab") as out:
+            self._launch(out)
+        self.wait()
+
+    def _launch(self, out: Any) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "surepick.cli", "serve", self.database, "--port", str(self.port)),
@@ -42,7 +47,6 @@ class RunningService:
             stderr=out,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "SUREPICK_RATE": "100000"},
         )
-        self.wait()
 
     def wait(self) -> None:
         """Until it answers."""

@@ -2,7 +2,7 @@
 
     python tests/service_crash.py sqlite --kills 200 --judges 50
 
-Kills hit a worker, planner, observer or their foreman, which is replaced, or (one in twenty) all processes at once,
+Kills hit a worker, a planner or the observer, which is replaced, or (one in twenty) all processes at once,
 after which the same command is started again. Judges repeat each request until it is acknowledged.
 """
 
@@ -115,10 +115,10 @@ class Crowd:
             if children:
                 victim = self.chance.choice(children)
                 try:
-                    helps = "surepick.service.helpers" in victim.cmdline()
+                    serves = any(each.laddr.port == self.service.port for each in victim.net_connections())
                     victim.kill()
-                    hit["planner, observer or foreman" if helps else "worker"] += 1
-                except psutil.NoSuchProcess:
+                    hit["worker" if serves else "planner or observer"] += 1
+                except psutil.Error:
                     pass
         return hit
 

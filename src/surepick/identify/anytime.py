@@ -53,6 +53,9 @@ class Anytime:
     with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
     comes does not depend on what it would have been, or "charged", that it may, and the worst is assumed. With
     stop="posterior" it stops where the Laplace posterior probability of the leader is 1 − delta: heuristic.
+
+    `warm` are old answers as (measurement, pulls, wins): half of the predictors know them, no evidence counts them, so
+    that they make a search shorter where they are right and a little longer where they are not.
     """
 
     delta: float = 0.05
@@ -60,8 +63,10 @@ class Anytime:
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
     stop: Literal["proved", "posterior"] = "proved"
+    warm: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "warm", tuple((int(row), int(asked), int(ones)) for row, asked, ones in self.warm))
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
         validate.one_of("stop", self.stop, ("proved", "posterior"))
@@ -92,7 +97,19 @@ class Anytime:
         """The state before the first question."""
         nothing = np.zeros(len(problem.measurements))
         experts = np.zeros((len(RIDGES), problem.span.rank))
-        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged")
+        old: tuple[Floats, Floats] | None = None
+        if self.warm:
+            rows, asked, ones = np.array(self.warm, dtype=np.int64).T
+            if rows.min() < 0 or rows.max() >= len(nothing) or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
+                raise InvalidInput(
+                    f"warm must hold (measurement, pulls, wins) for measurements below {len(nothing)}, got one that "
+                    "does not exist or more wins than pulls."
+                )
+            pulls, wins = np.zeros_like(nothing), np.zeros_like(nothing)
+            np.add.at(pulls, rows, asked)
+            np.add.at(wins, rows, ones)
+            old = (pulls, wins)
+        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged", old)
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
         """The next stage, whether or not earlier ones are open; or the final verdict."""

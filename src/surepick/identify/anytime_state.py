@@ -41,6 +41,8 @@ class State:
     experts: Floats
     """Fits that predicted the last stage: where the next ones start."""
     charge: bool
+    old: tuple[Floats, Floats] | None = None
+    """Pulls and wins of answers from before, which half of the experts know."""
 
     @property
     def asked(self) -> int:
@@ -101,8 +103,13 @@ class State:
 
     @cached_property
     def fits(self) -> Floats:
-        """The experts on all answers there are."""
-        return ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        """The experts on all answers there are, every other one on old answers, too."""
+        fits = ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        if self.old is not None:
+            pulls, wins = (new + old for new, old in zip(self.arrived, self.old, strict=True))
+            fits = fits.copy()
+            fits[::2] = ridge_experts(self.problem.rows, pulls, wins, self.experts)[::2]
+        return fits
 
     @cached_property
     def theta(self) -> Floats:
