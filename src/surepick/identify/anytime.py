@@ -21,6 +21,7 @@ from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime_state import BET_RIVALS, State, after_stage
 from surepick.identify.certify import localiser
+from surepick.identify.contract import HOPELESS
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
@@ -166,7 +167,7 @@ class Anytime:
         doubtful = len(lacking.items) > 0
         proved = np.maximum(np.maximum(lacking.plug_in, lacking.directional), -50.0)
         known[lacking.items] = np.minimum(known[lacking.items], proved)
-        covering = size // 2 if np.any(np.isneginf(lacking.directional)) else 0
+        covering = size // 2 if np.any(lacking.directional < -HOPELESS) else 0
         counts = choose(
             rows,
             points,
@@ -181,7 +182,7 @@ class Anytime:
             doubtful=doubtful,
         )
         if covering:
-            # No bound at all: the latest restart has hardly an answer about some direction.
+            # Hardly a bound at all: the latest restart has hardly an answer about some direction.
             counts += cover(rows, theta, state.recent_information, state.ridge, covering)
         where = np.flatnonzero(counts)
         pulls = counts[where]

@@ -35,6 +35,13 @@ class Tilted:
     passes: list[list[tuple[Floats, float, float]]]
     """For each rival the point, λ and ρ of every pass that led to its bound."""
 
+    def improve(self, rivals: NDArray[np.intp], found: "Tilted") -> None:
+        """Take over what was found for some rivals where it is better."""
+        for place in np.flatnonzero(found.bounds > self.bounds[rivals]):
+            rival = rivals[place]
+            self.bounds[rival], self.passes[rival] = found.bounds[place], found.passes[place]
+            self.centres[rival], self.shares[rival] = found.centres[place], found.shares[place]
+
 
 AGES = (0, 3, 5)
 """Shares of the restarts tried: proportional to their evidence; then, where that led to nothing, nearly all on the last
@@ -73,11 +80,11 @@ def directional_bounds(
         if not len(left):
             break
         start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, age)
-        found = _contract(start, linear[left], sums[:, left], normals[left], epsilon, threshold, target)
-        for place in np.flatnonzero(found.bounds > best.bounds[left]):
-            rival = left[place]
-            best.bounds[rival], best.passes[rival] = found.bounds[place], found.passes[place]
-            best.centres[rival], best.shares[rival] = found.centres[place], found.shares[place]
+        best.improve(left, _contract(start, linear[left], sums[:, left], normals[left], epsilon, threshold, target))
+    left = np.flatnonzero(np.isneginf(best.bounds))
+    if len(left):
+        start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, 0)
+        best.improve(left, _each_convex(start, linear[left], sums[:, left], normals[left], epsilon, threshold))
     return best
 
 
@@ -131,23 +138,6 @@ def _contract(
             theta[active],
             (low[active], high[active], depth[active]),
         )
-        if number == 0:
-            failed = active[np.isneginf(found.bounds)]
-            for rival, (bound, point, penalty) in zip(
-                failed,
-                _each_convex(
-                    below.rows_of(failed),
-                    linear[failed],
-                    sums[:, failed],
-                    normals[failed],
-                    epsilon,
-                    threshold,
-                    theta[failed],
-                    (low[failed], high[failed]),
-                ),
-                strict=True,
-            ):
-                bounds[rival], proofs[rival] = bound, [(point, penalty, 0.0)]
         proved = found.bounds if number == 0 else np.minimum(found.bounds, target)
         for place, rival in enumerate(active):
             passes[rival].append((found.points[place], float(found.penalties[place]), float(found.bends[place])))
@@ -251,31 +241,27 @@ def _one_pass(
 
 
 def _each_convex(
-    below: Minorant,
-    linear: Floats,
-    sums: Floats,
-    normals: Floats,
-    epsilon: float,
-    threshold: float,
-    theta: Floats,
-    boxes: tuple[Floats, Floats],
-) -> list[tuple[float, Floats, float]]:
-    """Bound, point and λ with a λ so large that every vector has curvature left, α = λn − P ≥ 0: for very wide boxes.
+    passed: Passed, linear: Floats, sums: Floats, normals: Floats, epsilon: float, threshold: float
+) -> Tilted:
+    """Bounds with a λ so large that every vector has curvature left, α = λn − P ≥ 0: for very wide boxes.
 
     With r the decrement in Σ α·s·xxᵀ at the point and k the largest norm of an x in its inverse, the minimum lies at
     most [kr + (1 − kr)·log(1 − kr)]/k² below (docs/theory.md, Lemma 1).
     """
-    if not len(theta):
-        return []
-    vectors = below.vectors
-    low, high = boxes
+    below, vectors = passed.below, passed.below.vectors
+    room = np.maximum(threshold - below.values(passed.points), 1e-6)
+    half = region(below, passed.points, normals, passed.multipliers, room).half
+    bounded = np.all(np.isfinite(half), axis=1)
+    half = np.where(bounded[:, None], half, 1.0)
+    centre = passed.points @ vectors.rows.T
+    low, high = centre - half, centre + half
     loss = _curvature(sums[POSITIVE : POSITIVE + 2], -np.tanh(low / 2)) - sums[ASKED]
     loss += _curvature(sums[NEGATIVE : NEGATIVE + 2], np.tanh(high / 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         penalties = 1.2 * np.max(np.where(loss > 0, loss / below.pulls, 0.0), axis=1) + 1e-3
-    sound = np.isfinite(penalties)
+    sound = np.isfinite(penalties) & bounded
     penalties = np.where(sound, penalties, 1.0)
-    theta = _descend(below, sums, normals, epsilon, theta, penalties, np.zeros((1, 1, 1)), sound)
+    theta = _descend(below, sums, normals, epsilon, passed.points, penalties, np.zeros((1, 1, 1)), sound)
     logits = theta @ vectors.rows.T
     yes, spread = probability_of_yes(logits), variance(logits)
     gradient = (penalties[:, None] * (below.pulls * yes - below.wins) + _slopes(sums, yes)) @ vectors.rows
@@ -295,9 +281,8 @@ def _each_convex(
     values = linear + np.sum(growth(sums, logits), axis=1) + penalties * (below.values(theta) - threshold)
     fine = sound & firm & inside & (product < 0.9) & np.isfinite(values)
     bounds = np.where(fine, values - error - remainder, -np.inf)
-    return [
-        (float(bound), point, float(penalty)) for bound, point, penalty in zip(bounds, theta, penalties, strict=True)
-    ]
+    passes = [[(point, float(penalty), 0.0)] for point, penalty in zip(theta, penalties, strict=True)]
+    return Tilted(bounds, passed.points, passed.shares, passes)
 
 
 def _slopes(sums: Floats, yes: Floats) -> Floats:
@@ -322,6 +307,8 @@ def _descend(
         yes = probability_of_yes(theta @ vectors.rows.T)
         gradient = (weighted * yes - ones + _slopes(sums, yes)) @ vectors.rows
         hessian = vectors.information((weighted + sums[ASKED]) * yes * (1 - yes) - rise(sums, yes, 2)) + 2 * outer
+        hair = 1e-13 * np.max(np.abs(np.diagonal(hessian, axis1=1, axis2=2)), axis=1) + 1e-290
+        hessian = hessian + hair[:, None, None] * np.eye(hessian.shape[-1])
         solved = np.linalg.solve(_or_identity(hessian, sound), np.stack([gradient, normals], axis=2))
         away = solved[:, :, 1]
         slip = np.einsum("zi,zi->z", normals, solved[:, :, 0]) / np.einsum("zi,zi->z", normals, away)
