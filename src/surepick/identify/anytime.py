@@ -7,7 +7,6 @@ stop                when for every rival one of them is proven large wherever th
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from surepick import validate
 from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, certified_stage
 from surepick.identify.certify import localiser
 from surepick.identify.contract import HOPELESS
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
@@ -370,7 +369,7 @@ class Anytime:
             "missing": self.missing,
             "process": None if process is None else process.number,
             "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
-            "stages": [_stage_of_certificate(each, embed, process, tilted) for each in state.filed[: state.sealed]],
+            "stages": [certified_stage(each, embed, process, tilted) for each in state.filed[: state.sealed]],
             "rivals": rivals,
         }
         return content | {"digest": digest(content)}
@@ -421,28 +420,6 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _stage_of_certificate(
-    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
-) -> dict[str, Any]:
-    """A stage with the bets that the proof uses."""
-    memo = filed.plan.memo
-    bets = []
-    for each in memo["bets"]:
-        if process is not None and each["process"] == process.number:
-            kept = [place for place, rival in enumerate(each["rivals"]) if rival in rivals]
-            shifts = [embed(np.array(each["shifts"][place])).tolist() for place in kept]
-            bets.append(each | {"rivals": [each["rivals"][place] for place in kept], "shifts": shifts})
-    return {
-        "measurements": filed.plan.measurements.tolist(),
-        "planned": filed.plan.pulls.tolist(),
-        "pulls": filed.pulls.tolist(),
-        "wins": filed.wins.tolist(),
-        "predictions": memo["predictions"],
-        "restart": memo["restart"],
-        "bets": bets,
-    }
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:

@@ -6,7 +6,7 @@ no harm (docs/anytime.md, section 4).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -201,3 +201,25 @@ def after_stage(
         )
         result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
     return tuple(result)
+
+
+def certified_stage(
+    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
+) -> dict[str, Any]:
+    """A stage with the bets that the proof uses."""
+    memo = filed.plan.memo
+    bets = []
+    for each in memo["bets"]:
+        if process is not None and each["process"] == process.number:
+            kept = [place for place, rival in enumerate(each["rivals"]) if rival in rivals]
+            shifts = [embed(np.array(each["shifts"][place])).tolist() for place in kept]
+            bets.append(each | {"rivals": [each["rivals"][place] for place in kept], "shifts": shifts})
+    return {
+        "measurements": filed.plan.measurements.tolist(),
+        "planned": filed.plan.pulls.tolist(),
+        "pulls": filed.pulls.tolist(),
+        "wins": filed.wins.tolist(),
+        "predictions": memo["predictions"],
+        "restart": memo["restart"],
+        "bets": bets,
+    }
