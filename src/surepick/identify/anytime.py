@@ -25,7 +25,7 @@ from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Pr
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose, cover
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, cover
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -40,8 +40,8 @@ LOCALISER = 0.3
 SPARE = 1.0
 """Nats beyond what a rival needs, after which it is no longer asked about."""
 
-GROWTH = 0.05
-"""A stage holds this share of the questions before it, at least one."""
+GROWTH = {EARLY: 0.02, LATE: 0.05}
+"""A stage holds this share of the questions before it, at least one: small ones save people's time, large ones ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,14 +152,12 @@ class Anytime:
         return math.log(1 / (weight(0 if process is None else process.number) * (1 - LOCALISER) * self.delta))
 
     def _size(self, state: State) -> int:
-        return max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
+        return max(1 + state.problem.span.rank // 10, int(GROWTH[_form(state)] * state.asked))
 
     def _draft(self, state: State, size: int) -> Plan:
         """Choose the questions, then fix predictions and tilts for them."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
-        early = state.problem.span.rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * state.problem.span.rank
-        form = EARLY if early else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
         lacking = self._lacking(state) or Weighed.none()
@@ -176,7 +174,7 @@ class Anytime:
             state.ridge,
             size - covering,
             known,
-            form,
+            _form(state),
             enough=self._needed(state.process_of(state.leader)) + SPARE,
             doubtful=doubtful,
         )
@@ -420,6 +418,12 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def _form(state: State) -> Form:
+    """How to weigh rivals, and how much at once."""
+    rank = state.problem.span.rank
+    return EARLY if rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * rank else LATE
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:
