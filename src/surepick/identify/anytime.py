@@ -25,7 +25,7 @@ from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Pr
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, cover
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, closeness, cover
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -39,6 +39,9 @@ LOCALISER = 0.3
 
 SPARE = 1.0
 """Nats beyond what a rival needs, after which it is no longer asked about."""
+
+WAITING = 0.1
+"""Share of questions without an answer, above which what to ask is chosen for drawn estimates."""
 
 GROWTH = {EARLY: 0.02, LATE: 0.05}
 """A stage holds this share of the questions before it, at least one: small ones save people's time, large ones ours."""
@@ -119,7 +122,7 @@ class Anytime:
             if state.settled.sealed < len(state.filed):
                 return state, Wait("The budget is spent; answers to questions handed out are still to come.")
             return state, self._out_of_budget(self.verdict(state))
-        plan = self._draft(state, size)
+        plan = self._draft(state, size, rng)
         return self.adopt(state, plan), plan
 
     def adopt(self, state: State, plan: Plan) -> State:
@@ -154,7 +157,7 @@ class Anytime:
     def _size(self, state: State) -> int:
         return max(1 + state.problem.span.rank // 10, int(GROWTH[_form(state)] * state.asked))
 
-    def _draft(self, state: State, size: int) -> Plan:
+    def _draft(self, state: State, size: int, rng: np.random.Generator) -> Plan:
         """Choose the questions, then fix predictions and tilts for them."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
@@ -164,16 +167,25 @@ class Anytime:
         doubtful = len(lacking.items) > 0
         proved = np.maximum(np.maximum(lacking.plug_in, lacking.directional), -50.0)
         known[lacking.items] = np.minimum(known[lacking.items], proved)
+        leader, guess, wanting = state.leader, theta, known
+        waiting = state.asked - int(state.arrived[0].sum())
+        if waiting > WAITING * state.asked:
+            # Many answers are still to come: what they may say is drawn, so that questions out at once differ.
+            guess = state.guess(rng)
+            leader = int(np.argmax(points @ guess))
+            wanting = closeness(points, leader, guess, state.inverse, self.epsilon)
+            if leader == state.leader:
+                wanting = np.minimum(wanting, known)
         covering = size // 2 if np.any(lacking.directional < -HOPELESS) else 0
         counts = choose(
             rows,
             points,
-            state.leader,
-            theta,
+            leader,
+            guess,
             state.information,
             state.ridge,
             size - covering,
-            known,
+            wanting,
             _form(state),
             enough=self._needed(state.process_of(state.leader)) + SPARE,
             doubtful=doubtful,

@@ -136,6 +136,13 @@ class State:
         recent = self.planned - restarts[max(len(restarts) - 2, 0)].pulls
         return np.asarray((rows.T * (recent * variance(rows @ self.theta))) @ rows)
 
+    def guess(self, rng: np.random.Generator) -> Floats:
+        """A draw of θ, as uncertain as the answers there are leave it."""
+        rows = self.problem.rows
+        seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
+        root = np.linalg.cholesky(seen + self.ridge * np.eye(len(seen)))
+        return np.asarray(self.theta + np.linalg.solve(root.T, rng.normal(size=len(seen))))
+
     @cached_property
     def leader(self) -> int:
         """The best item under the estimate."""
