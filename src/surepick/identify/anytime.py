@@ -7,7 +7,6 @@ stop                when for every rival one of them is proven large wherever th
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from surepick import validate
 from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts, stage_of_certificate
 from surepick.identify.certify import localiser
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
@@ -96,19 +95,16 @@ class Anytime:
         """The state before the first question."""
         nothing = np.zeros(len(problem.measurements))
         experts = np.zeros((len(RIDGES), problem.span.rank))
-        old: tuple[Floats, Floats] | None = None
-        if self.warm:
-            rows, asked, ones = np.array(self.warm, dtype=np.int64).T
-            if rows.min() < 0 or rows.max() >= len(nothing) or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
-                raise InvalidInput(
-                    f"warm must hold (measurement, pulls, wins) for measurements below {len(nothing)}, got one that "
-                    "does not exist or more wins than pulls."
-                )
-            pulls, wins = np.zeros_like(nothing), np.zeros_like(nothing)
-            np.add.at(pulls, rows, asked)
-            np.add.at(wins, rows, ones)
-            old = (pulls, wins)
-        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged", old)
+        return State(
+            problem,
+            (),
+            0,
+            PlugIn(nothing, nothing),
+            (),
+            experts,
+            self.missing == "charged",
+            old_counts(self.warm, len(nothing)),
+        )
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
         """The next stage, whether or not earlier ones are open; or the final verdict."""
@@ -155,7 +151,7 @@ class Anytime:
         return max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
 
     def _draft(self, state: State, size: int) -> Plan:
-        """Choose the questions, then fix predictions and tilts for them."""
+        """Choose the questions."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
         early = state.problem.span.rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * state.problem.span.rank
@@ -183,6 +179,15 @@ class Anytime:
         if covering:
             # No bound at all: the latest restart has hardly an answer about some direction.
             counts += cover(rows, theta, state.recent_information, state.ridge, covering)
+        return self.stage_of(state, counts)
+
+    def stage_of(self, state: State, counts: Integers) -> Plan:
+        """A stage that asks each measurement so often, with predictions and tilts fixed for these questions.
+
+        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state.
+        """
+        rows, points, theta = state.problem.rows, state.problem.points, state.theta
+        nats = state.nats(state.leader, self.epsilon)
         where = np.flatnonzero(counts)
         pulls = counts[where]
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
@@ -369,7 +374,7 @@ class Anytime:
             "missing": self.missing,
             "process": None if process is None else process.number,
             "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
-            "stages": [_stage_of_certificate(each, embed, process, tilted) for each in state.filed[: state.sealed]],
+            "stages": [stage_of_certificate(each, embed, process, tilted) for each in state.filed[: state.sealed]],
             "rivals": rivals,
         }
         return content | {"digest": digest(content)}
@@ -420,28 +425,6 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _stage_of_certificate(
-    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
-) -> dict[str, Any]:
-    """A stage with the bets that the proof uses."""
-    memo = filed.plan.memo
-    bets = []
-    for each in memo["bets"]:
-        if process is not None and each["process"] == process.number:
-            kept = [place for place, rival in enumerate(each["rivals"]) if rival in rivals]
-            shifts = [embed(np.array(each["shifts"][place])).tolist() for place in kept]
-            bets.append(each | {"rivals": [each["rivals"][place] for place in kept], "shifts": shifts})
-    return {
-        "measurements": filed.plan.measurements.tolist(),
-        "planned": filed.plan.pulls.tolist(),
-        "pulls": filed.pulls.tolist(),
-        "wins": filed.wins.tolist(),
-        "predictions": memo["predictions"],
-        "restart": memo["restart"],
-        "bets": bets,
-    }
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:
