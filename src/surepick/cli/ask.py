@@ -13,6 +13,8 @@ from surepick.cli.find import Kind
 from surepick.cli.output import print_json
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
     from surepick.cli.live import Horizon
@@ -204,12 +206,12 @@ def _elsewhere(problem: "Problem", avoid: set[int]) -> "Turn":
     """Turn the policy away from some measurements, unless there are no others."""
     import numpy as np
 
-    from surepick.identify.redirect import nearest
+    from surepick.identify.redirect import as_counts, nearest
 
-    def turn(state: object, plan: "Plan") -> "Plan":
+    def turn(state: object, plan: "Plan") -> "NDArray[np.int64]":
         left = np.full(len(problem.measurements), plan.total, dtype=np.int64)
         left[list(avoid)] = 0
-        return nearest(problem, plan, left) if left.any() else plan
+        return nearest(problem, plan, left) if left.any() else as_counts(problem, plan)
 
     return turn
 

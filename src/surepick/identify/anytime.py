@@ -18,7 +18,7 @@ from surepick import validate
 from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, certified_stage
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts, stage_of_certificate
 from surepick.identify.certify import localiser
 from surepick.identify.contract import HOPELESS
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
@@ -99,19 +99,16 @@ class Anytime:
         """The state before the first question."""
         nothing = np.zeros(len(problem.measurements))
         experts = np.zeros((len(RIDGES), problem.span.rank))
-        old: tuple[Floats, Floats] | None = None
-        if self.warm:
-            rows, asked, ones = np.array(self.warm, dtype=np.int64).T
-            if rows.min() < 0 or rows.max() >= len(nothing) or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
-                raise InvalidInput(
-                    f"warm must hold (measurement, pulls, wins) for measurements below {len(nothing)}, got one that "
-                    "does not exist or more wins than pulls."
-                )
-            pulls, wins = np.zeros_like(nothing), np.zeros_like(nothing)
-            np.add.at(pulls, rows, asked)
-            np.add.at(wins, rows, ones)
-            old = (pulls, wins)
-        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged", old)
+        return State(
+            problem,
+            (),
+            0,
+            PlugIn(nothing, nothing),
+            (),
+            experts,
+            self.missing == "charged",
+            old_counts(self.warm, len(nothing)),
+        )
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
         """The next stage, whether or not earlier ones are open; or the final verdict."""
@@ -158,7 +155,7 @@ class Anytime:
         return max(1 + state.problem.span.rank // 10, int(GROWTH[_form(state)] * state.asked))
 
     def _draft(self, state: State, size: int, rng: np.random.Generator) -> Plan:
-        """Choose the questions, then fix predictions and tilts for them."""
+        """Choose the questions."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         nats = state.nats(state.leader, self.epsilon)
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
@@ -193,6 +190,15 @@ class Anytime:
         if covering:
             # Hardly a bound at all: the latest restart has hardly an answer about some direction.
             counts += cover(rows, theta, state.recent_information, state.ridge, covering)
+        return self.stage_of(state, counts)
+
+    def stage_of(self, state: State, counts: Integers) -> Plan:
+        """A stage that asks each measurement so often, with predictions and tilts fixed for these questions.
+
+        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state.
+        """
+        rows, points, theta = state.problem.rows, state.problem.points, state.theta
+        nats = state.nats(state.leader, self.epsilon)
         where = np.flatnonzero(counts)
         pulls = counts[where]
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
@@ -379,7 +385,7 @@ class Anytime:
             "missing": self.missing,
             "process": None if process is None else process.number,
             "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
-            "stages": [certified_stage(each, embed, process, tilted) for each in state.filed[: state.sealed]],
+            "stages": [stage_of_certificate(each, embed, process, tilted) for each in state.filed[: state.sealed]],
             "rivals": rivals,
         }
         return content | {"digest": digest(content)}

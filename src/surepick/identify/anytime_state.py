@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.errors import InvalidInput
 from surepick.identify.directional import BETS, Bets, Process
 from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
@@ -210,10 +211,26 @@ def after_stage(
     return tuple(result)
 
 
-def certified_stage(
+def old_counts(warm: tuple[tuple[int, int, int], ...], count: int) -> tuple[Floats, Floats] | None:
+    """Old answers (measurement, pulls, wins) as pulls and wins of all measurements; None if there are none."""
+    if not warm:
+        return None
+    rows, asked, ones = np.array(warm, dtype=np.int64).T
+    if rows.min() < 0 or rows.max() >= count or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
+        raise InvalidInput(
+            f"warm must hold (measurement, pulls, wins) for measurements below {count}, got one that does not exist or "
+            "more wins than pulls."
+        )
+    pulls, wins = np.zeros(count), np.zeros(count)
+    np.add.at(pulls, rows, asked)
+    np.add.at(wins, rows, ones)
+    return pulls, wins
+
+
+def stage_of_certificate(
     filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
 ) -> dict[str, Any]:
-    """A stage with the bets that the proof uses."""
+    """A stage as a certificate holds it: with the bets that the proof uses, in the coordinates of the features."""
     memo = filed.plan.memo
     bets = []
     for each in memo["bets"]:

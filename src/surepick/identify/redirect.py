@@ -1,11 +1,10 @@
 """Anytime with other questions than it would choose: what was voted on, or what a person has not just been asked.
 
-Its predictions and bets are vectors, fixed when a stage is planned, and mean something for any question. The proof asks
-no more than that the questions are fixed by then, too (docs/anytime.md, section 4): it holds for those turned to.
+Its proof asks no more than that questions, predictions and bets of a stage are fixed before its answers are seen
+(docs/anytime.md, section 4); predictions and bets are made for the questions turned to.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,8 +16,8 @@ from surepick.identify.problem import Problem
 
 Integers = NDArray[np.int64]
 
-Turn = Callable[[Any, Plan], Plan | Wait]
-"""From the state and the stage as planned to the stage that is asked; it sees no answers but those in the state."""
+Turn = Callable[[Any, Plan], Integers | Wait]
+"""From the state and the stage as planned to how often each measurement is asked instead."""
 
 
 def redirected(policy: Anytime, turn: Turn) -> Policy[Any]:
@@ -36,17 +35,23 @@ class _Redirected:
 
     def plan(self, state: Any, rng: np.random.Generator) -> tuple[Any, Any]:
         _, outcome = self._policy.plan(state, rng)
-        turned = self._turn(state, outcome) if isinstance(outcome, Plan) else outcome
-        return (self._policy.adopt(state, turned) if isinstance(turned, Plan) else state), turned
+        if not isinstance(outcome, Plan):
+            return state, outcome
+        turned = self._turn(state, outcome)
+        if isinstance(turned, Wait):
+            return state, turned
+        stage = self._policy.stage_of(state, turned)
+        return self._policy.adopt(state, stage), stage
 
 
-def with_counts(plan: Plan, counts: Integers) -> Plan:
-    """The same stage with other questions: how often to ask each measurement of the problem."""
-    where = np.flatnonzero(counts)
-    return replace(plan, measurements=where, pulls=counts[where])
+def as_counts(problem: Problem, plan: Plan) -> Integers:
+    """How often a stage asks each measurement of the problem."""
+    counts = np.zeros(len(problem.measurements), dtype=np.int64)
+    counts[plan.measurements] = plan.pulls
+    return counts
 
 
-def nearest(problem: Problem, plan: Plan, left: Integers) -> Plan:
+def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
     """For every question of the stage one that may still be asked and points most nearly the same way.
 
     `left` says how often each measurement may be asked; where that is less than the stage wants, the stage shrinks.
@@ -62,4 +67,4 @@ def nearest(problem: Problem, plan: Plan, left: Integers) -> Plan:
             missing -= taken
             if not missing:
                 break
-    return with_counts(plan, counts)
+    return counts

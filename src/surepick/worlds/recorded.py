@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surepick.checks import SKIP, TIE, Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING
-from surepick.identify.redirect import nearest, redirected, with_counts
+from surepick.identify.redirect import nearest, redirected
 from surepick.items import ItemTable, read_items
 from surepick.session import Answer, Question, Session
 from surepick.tables import Table, read_table
@@ -167,7 +168,7 @@ def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "p
     in_file = np.array([rows[vote.asked] for vote in judge.votes], dtype=np.int64)
     stock = np.bincount(in_file, minlength=len(rows))
 
-    def turn(state: Any, plan: Plan) -> Plan | Wait:
+    def turn(state: Any, plan: Plan) -> NDArray[np.int64] | Wait:
         used = np.zeros_like(stock)
         for filed in state.filed:
             used[filed.plan.measurements] += filed.plan.pulls
@@ -176,7 +177,7 @@ def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "p
             return Wait("The recorded votes are used up.")
         if order == "policy":
             return nearest(judge.problem, plan, stock - used)
-        return with_counts(plan, np.bincount(in_file[asked : asked + plan.total], minlength=len(stock)))
+        return np.bincount(in_file[asked : asked + plan.total], minlength=len(stock))
 
     return redirected(policy, turn)
 
