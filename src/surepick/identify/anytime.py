@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from surepick import validate
-from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts, stage_of_certificate
+from surepick.identify.anytime_certificate import write_certificate
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts
 from surepick.identify.certify import localiser
 from surepick.identify.contract import HOPELESS
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
@@ -311,7 +311,7 @@ class Anytime:
         if not state.plug_in.pulls.any():
             return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
         leader = state.leader
-        others = np.array([item for item in range(len(problem.items)) if item != leader])
+        others = state.rivals
         decided = self._decides(state)
         weighed = self._weigh(state, leader, others, thorough=decided)
         passes = self._passes(state, leader, weighed)
@@ -337,8 +337,7 @@ class Anytime:
         state = state.settled
         if self._impossible(state) or not state.plug_in.pulls.any():
             return 1.0
-        others = np.array([item for item in range(len(state.problem.items)) if item != state.leader])
-        return self._p_value(state, state.leader, self._weigh(state, state.leader, others, thorough=True))
+        return self._p_value(state, state.leader, self._weigh(state, state.leader, state.rivals, thorough=True))
 
     def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
         process = state.process_of(leader)
@@ -355,40 +354,9 @@ class Anytime:
         state = state.settled
         if self.stop != "proved" or self._impossible(state) or not self._decides(state):
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
-        problem, leader = state.problem, state.leader
-        others = np.array([item for item in range(len(problem.items)) if item != leader])
-        weighed = self._weigh(state, leader, others, thorough=True)
-        embed = problem.span.embed
-        far = localiser(state.evidence, self._threshold)
-        process = state.process_of(leader)
-        rivals = []
-        for item, proof, nats in zip(
-            others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True
-        ):
-            points: dict[str, Any] = {
-                name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof
-            }
-            if "passes" in proof:
-                points["passes"] = [
-                    {"theta": embed(theta).tolist(), "penalty": penalty, "bend": bend}
-                    for theta, penalty, bend in proof["passes"]
-                ]
-            rivals.append({"item": int(item), "nats": float(nats)} | proof | points)
-        tilted = {int(each["item"]) for each in rivals if each["rule"] == "directional"}
-        content = {
-            "format": FORMAT,
-            "policy": self.name,
-            "problem": problem.to_json(),
-            "best": leader,
-            "delta": self.delta,
-            "epsilon": self.epsilon,
-            "missing": self.missing,
-            "process": None if process is None else process.number,
-            "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
-            "stages": [stage_of_certificate(each, embed, process, tilted) for each in state.filed[: state.sealed]],
-            "rivals": rivals,
-        }
-        return content | {"digest": digest(content)}
+        weighed = self._weigh(state, state.leader, state.rivals, thorough=True)
+        claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
+        return write_certificate(claim, state, weighed, localiser(state.evidence, self._threshold))
 
     def _out_of_budget(self, verdict: Verdict) -> Verdict:
         reason = (

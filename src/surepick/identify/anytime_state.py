@@ -6,7 +6,7 @@ no harm (docs/anytime.md, section 4).
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -150,6 +150,11 @@ class State:
         return int(np.argmax(self.problem.points @ self.theta))
 
     @cached_property
+    def rivals(self) -> Integers:
+        """All items but the leader."""
+        return np.delete(np.arange(len(self.problem.items)), self.leader)
+
+    @cached_property
     def inverse(self) -> Floats:
         """C: inverse of the ridge information at the estimate."""
         return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
@@ -225,25 +230,3 @@ def old_counts(warm: tuple[tuple[int, int, int], ...], count: int) -> tuple[Floa
     np.add.at(pulls, rows, asked)
     np.add.at(wins, rows, ones)
     return pulls, wins
-
-
-def stage_of_certificate(
-    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
-) -> dict[str, Any]:
-    """A stage as a certificate holds it: with the bets that the proof uses, in the coordinates of the features."""
-    memo = filed.plan.memo
-    bets = []
-    for each in memo["bets"]:
-        if process is not None and each["process"] == process.number:
-            kept = [place for place, rival in enumerate(each["rivals"]) if rival in rivals]
-            shifts = [embed(np.array(each["shifts"][place])).tolist() for place in kept]
-            bets.append(each | {"rivals": [each["rivals"][place] for place in kept], "shifts": shifts})
-    return {
-        "measurements": filed.plan.measurements.tolist(),
-        "planned": filed.plan.pulls.tolist(),
-        "pulls": filed.pulls.tolist(),
-        "wins": filed.wins.tolist(),
-        "predictions": memo["predictions"],
-        "restart": memo["restart"],
-        "bets": bets,
-    }
