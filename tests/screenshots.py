@@ -4,8 +4,6 @@ import math
 import random
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +23,20 @@ DOORS = {
 LIKED = {name.lower(): liking for name, (_, liking) in DOORS.items()}
 
 
-def simulated_judge(house: House, study: str, name: str, seed: int, pause: float) -> None:
-    """Somebody with the common taste, who errs as the model says, until the verdict."""
-    token = house.ask("POST", f"/studies/{study}/judges", {"name": name})["token"]
+def simulated_judges(house: House, study: str, people: dict[str, str], most: int, seed: int) -> None:
+    """Judges with the common taste, who err as the model says; so many answers each, or until the verdict."""
     chance = random.Random(seed)
-    with httpx.Client(base_url=house.base, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
-        while True:
-            taken: dict[str, Any] = client.post(f"/studies/{study}/questions?n=1").json()
-            if not taken["open"]:
-                return
+    for _ in range(most):
+        for token in people.values():
+            headers = {"Authorization": f"Bearer {token}"}
+            taken: dict[str, Any] = httpx.post(f"{house.base}/studies/{study}/questions", headers=headers).json()
             for question in taken["questions"]:
                 lead = LIKED[question["a"]["name"]] - LIKED[question["b"]["name"]]
                 said = "a" if chance.random() < 1 / (1 + math.exp(-lead)) else "b"
-                client.post(f"/studies/{study}/answers", json={"question": question["id"], "answer": said})
-                time.sleep(pause)
+                body = {"question": question["id"], "answer": said}
+                httpx.post(f"{house.base}/studies/{study}/answers", headers=headers, json=body)
+            if not taken["open"]:
+                return
 
 
 def main(folder: Path) -> None:
@@ -61,19 +59,17 @@ def main(folder: Path) -> None:
         page = context.new_page()
         page.goto(f"{house.base}/study/{study}#{TOKEN}")
         page.locator("#evidence").wait_for(state="attached")
-        people = [
-            threading.Thread(target=simulated_judge, args=(house, study, name, seed, 0.1))
-            for seed, name in enumerate(["Ann", "Ben", "Cleo"])
-        ]
-        for person in people:
-            person.start()
-        page.wait_for_function("() => Number(answers.textContent) >= 60", timeout=120_000)
-        page.wait_for_function("() => further.textContent !== '–'", timeout=120_000)
+        people = {
+            name: house.ask("POST", f"/studies/{study}/judges", {"name": name})["token"]
+            for name in ("Ann", "Ben", "Cleo")
+        }
+        simulated_judges(house, study, people, most=25, seed=1)
+        page.wait_for_function("() => further.textContent !== '–'", timeout=240_000)
+        page.wait_for_function("() => judges.textContent.includes('25')", timeout=60_000)
         page.screenshot(path=folder / "dashboard.png", full_page=True)
-        for person in people:
-            person.join()
+        simulated_judges(house, study, people, most=1_000, seed=2)
+        page.wait_for_function("() => !certificate.hidden && quiet.offsetHeight", timeout=60_000)
         page.wait_for_timeout(5_000)
-        page.screenshot(path=folder / "dashboard_end.png", full_page=True)
         page.goto(f"{house.base}/study/{study}/result")
         page.screenshot(path=folder / "result.png", full_page=True)
 
