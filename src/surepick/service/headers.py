@@ -61,8 +61,8 @@ class Guard:
             if any(name == b"content-length" and int(value) > limit for name, value in scope["headers"]):
                 raise TooLarge
             await self._app(scope, counted, guarded)
-        except (TooLarge, ValueError) as error:
-            if begun or not isinstance(error, TooLarge):
+        except TooLarge:
+            if begun:
                 raise
             await _answer(guarded, 413, f"A request here may have at most {limit:,} bytes; send less.")
 

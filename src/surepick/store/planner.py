@@ -108,6 +108,9 @@ class Planner:
                 self._tend(study)
             except Overtaken:
                 self._hands.pop(study, None)
+            except sa.exc.DBAPIError:  # a deadlock or a lost connection: nothing was written
+                logger.exception("Study %s is tried again in a second.", study)
+                self._rest[study] = now + 1.0
             except Exception:  # one study's trouble must not stop the others
                 logger.exception("Study %s cannot be planned; it is tried again in a minute.", study)
                 self._hands.pop(study, None)
