@@ -61,7 +61,7 @@ load-test: $(READY) debian  ## answers a second under 200 judges beside a bare h
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_day.py
 
-check: $(READY)  ## format, lint, types and layers only
+check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

@@ -1,6 +1,4 @@
-"""Writes reproduction.md from what `make reproduce` left in out/: the paper beside ours, with figures and commands."""
-
-"commands."
+"""Writes reproduction.md from what `make reproduce` left in out/: the paper beside ours, figures, commands."""
 
 import json
 import shutil

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 
 TOKEN = "a token of the tests only"
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
-START_SECONDS = 90.0
+START_SECONDS = 300.0
+"""Far longer than it takes: a busy machine is no failure."""
 
 
 class RunningService:
@@ -32,7 +34,11 @@ class RunningService:
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        out = subprocess.DEVNULL if self._log is None else self._log.open("ab")
+        with Path(os.devnull if self._log is None else self._log).open("ab") as out:
+            self._launch(out)
+        self.wait()
+
+    def _launch(self, out: Any) -> None:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "surepick.cli", "serve", self.database, "--port", str(self.port)),
@@ -42,7 +48,6 @@ class RunningService:
             stderr=out,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "SUREPICK_RATE": "100000"},
         )
-        self.wait()
 
     def wait(self) -> None:
         """Until it answers."""
@@ -67,7 +72,8 @@ class RunningService:
 
     def kill_all(self) -> None:
         """SIGKILL to all processes at once, as a power cut or the kernel does."""
-        assert self._process is not None
+        if self._process is None or self._process.poll() is not None:
+            return
         for process in [*self.children(), psutil.Process(self._process.pid)]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)

@@ -2,7 +2,7 @@
 
     python tests/service_crash.py sqlite --kills 200 --judges 50
 
-Kills hit a worker, planner, observer or their foreman, which is replaced, or (one in twenty) all processes at once,
+Kills hit a worker, a planner or the observer, which is replaced, or (one in twenty) all processes at once,
 after which the same command is started again. Judges repeat each request until it is acknowledged.
 """
 
@@ -115,10 +115,10 @@ class Crowd:
             if children:
                 victim = self.chance.choice(children)
                 try:
-                    helps = "surepick.service.helpers" in victim.cmdline()
+                    serves = any(each.laddr.port == self.service.port for each in victim.net_connections())
                     victim.kill()
-                    hit["planner, observer or foreman" if helps else "worker"] += 1
-                except psutil.NoSuchProcess:
+                    hit["worker" if serves else "planner or observer"] += 1
+                except psutil.Error:
                     pass
         return hit
 
@@ -170,18 +170,21 @@ def settled(database: Database, seconds: float = 60.0) -> None:
 def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
     """Run, kill, and compare; all that is wrong is in `wrong`."""
     service = RunningService(url, workers=workers, log=folder / "service.log")
-    service.start()
+    database = Database(url)
 
     async def all_of_it() -> tuple[Crowd, Counter[str]]:
         crowd = Crowd(service, judges, seed)
         return crowd, await crowd.run(kills)
 
-    begun = time.monotonic()
-    crowd, hit = asyncio.run(all_of_it())
-    seconds = time.monotonic() - begun
-    database = Database(url)
-    settled(database)
-    service.stop()
+    try:
+        service.start()
+        begun = time.monotonic()
+        crowd, hit = asyncio.run(all_of_it())
+        seconds = time.monotonic() - begun
+        settled(database)
+        service.stop()
+    finally:
+        service.kill_all()
     wrong = [sentence for report in verify(database) for sentence in report.wrong]
     with database.reading() as connection:
         stored = {(row.question, row.turn): row.said for row in connection.execute(sa.select(messages))}

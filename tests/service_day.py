@@ -3,8 +3,8 @@
     python tests/service_day.py --studies 200
 
 Every study has its own truth, day and judges. They come at random hours, answer as slowly as the question is hard,
-leave with questions in hand, come back late, skip, call a tie, undo. The store and the planner are those of the service,
-on SQLite with a clock that the simulation moves; each study is compared with its log afterwards.
+leave with questions in hand, come back late, skip, call a tie, undo. The store and the planner are the
+service's, on SQLite with a clock that the simulation moves; each study is compared with its log afterwards.
 """
 
 import argparse

@@ -183,9 +183,9 @@ def large_study(service: RunningService) -> None:
 def load(url: str, *, judges: int, seconds: float) -> dict[str, Any]:
     """All measurements on one database."""
     service = RunningService(url)
-    service.start()
     found: dict[str, Any] = {}
     try:
+        service.start()
         ours = prepare(service, judges)
         half = [mine[: IN_HAND // 2] for mine in ours]
         rest = [mine[IN_HAND // 2 :] for mine in ours]
@@ -200,8 +200,9 @@ def load(url: str, *, judges: int, seconds: float) -> dict[str, Any]:
         large_study(service)
         time.sleep(0.5)
         found["answers_while_planning"] = asyncio.run(drive(service.port, rest, seconds))
-    finally:
         service.stop()
+    finally:
+        service.kill_all()
     return found
 
 

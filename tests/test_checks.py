@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from surepick.checks import SKIP, TIE, Check
 from surepick.checks.prequential import Expert, highest_likelihood, log_evidence
 from surepick.logistic import Tally, fit
 from surepick.session.table import answers_of
+from surepick.studies import Options, find_study, run_study
 from surepick.studies.checks import VIOLATIONS, played
 
 ITEMS = {"a": [1.0, 0.2], "b": [0.0, 1.0], "c": [-0.7, -0.4]}
@@ -178,3 +180,13 @@ def test_tables_refuse_what_cannot_be_meant() -> None:
         Answers.of_pairs(ITEMS, ["a", "b"], ["b"], [1])
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         check_all(table([("a", "b", 1)]), level=1.5)
+
+
+@pytest.mark.parametrize("name", ["checks", "minimisation"])
+def test_studies_of_what_is_promised_write_rows_tables_and_figures(name: str, tmp_path: Path) -> None:
+    study = find_study(name)
+    rows, summary = run_study(study, Options(runs=1), out=tmp_path)
+    assert rows
+    assert summary["cells"]
+    assert all(table for _, table in study.tables(summary))
+    assert all(path.stat().st_size > 5000 for path in study.draw(rows, summary, tmp_path))

@@ -10,6 +10,7 @@ from surepick.identify import Forecast, Problem, policy_named
 from surepick.identify.truths import plausible_truths
 from surepick.logistic import Tally
 from surepick.session import Session, run
+from surepick.studies import forecast as study
 from surepick.worlds import World
 
 ITEMS = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.4, 0.3]}
@@ -145,13 +146,17 @@ def test_plausible_truths_follow_the_answers(problem):
     rows = problem.measurements
     none = Tally(rows, np.zeros(len(rows), dtype=int), np.zeros(len(rows), dtype=int))
     before = plausible_truths(problem, none, 4000, 0) @ rows.T
-    assert np.sqrt(np.mean(before**2)) == pytest.approx(2.0, rel=0.05)
+    assert np.mean(before**2) == pytest.approx((1 + 4 + 16) / 3, rel=0.1)  # each spread as likely as the others
     assert np.abs(before.mean(axis=0)).max() < 0.2
     pulls = np.full(len(rows), 4000)
     wins = np.rint(pulls / (1 + np.exp(-rows @ THETA))).astype(int)
     after = plausible_truths(problem, Tally(rows, pulls, wins), 4000, 0) @ rows.T
     np.testing.assert_allclose(after.mean(axis=0), rows @ THETA, atol=0.02)
     assert after.std(axis=0).max() < 0.06
+    # A judge who is never in doubt is taken for one with a large spread.
+    wins = np.where(rows @ THETA > 0, 20, 0)
+    sure = plausible_truths(problem, Tally(rows, np.full(len(rows), 20), wins), 4000, 0) @ rows.T
+    assert np.mean(sure**2) > 16
 
 
 def test_refusals_are_one_sentence(problem):
@@ -166,3 +171,18 @@ def test_refusals_are_one_sentence(problem):
         with pytest.raises(InvalidInput) as refusal:
             call()
         assert sentence in str(refusal.value)
+
+
+def test_the_study_replays_a_quarter_and_counts_what_holds(tmp_path, monkeypatch):
+    """One search of a cheap policy; the summary counts a row on either side of its interval as outside."""
+    monkeypatch.setattr(study, "DRAWS", 2)
+    (row,) = study.run({"world": "items", "run": 0, "policy": "rage-linear"}, np.random.default_rng(4))
+    assert row["asked_before"] == row["questions"] // 4
+    assert row["further"] == row["questions"] - row["asked_before"]
+    row |= {"low": 20.0, "forecast": 30.0, "high": 50.0}
+    rows = [row | {"further": further, "inside": 20 <= further <= 50} for further in (10, 20, 30, 60)]
+    summary = study.summarise([*rows, row | {"used": False}])
+    assert (summary["too_short"], summary["all"]["inside"]) == (1, 2)
+    assert (summary["all"]["below"], summary["all"]["above"]) == (1, 1)
+    assert study.draw(rows, summary, tmp_path)[0].stat().st_size > 5000
+    assert study.tables(summary)[0][1][0]["share"] == 0.5

@@ -13,7 +13,13 @@ from surepick.design import DesignStatus
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.guarantee import Guarantee
 from surepick.limits import Instance, LowerBound, kappa_family, kl_divergence, rho_opt
-from surepick.limits.alternatives import Measured, fixed_point, nearest_alternatives, quadratic_alternatives
+from surepick.limits.alternatives import (
+    Measured,
+    _dual_floor,
+    fixed_point,
+    nearest_alternatives,
+    quadratic_alternatives,
+)
 from surepick.logistic import probability_of_yes, softplus
 
 TWO = np.eye(2)
@@ -222,3 +228,30 @@ def test_impossible_requests_get_one_sentence(words, error, sentence):
 def test_a_delta_that_says_nothing_is_refused(delta):
     with pytest.raises(InvalidInput, match="delta must"):
         lower_bound(TWO, TWO, [1.0, 0.5], delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("seed", "dimension", "count", "norm"), [(7, 4, 14, 24.0), (55, 4, 16, 20.0), (60, 3, 3, 13.0)]
+)
+def test_answers_all_but_certain_are_certified_from_below_too(seed, dimension, count, norm):
+    """Alternatives may run so far that the Hessian at them is nothing but rounding; duality needs none."""
+    rng = np.random.default_rng([seed, 98])
+    items, theta = rng.normal(size=(count, dimension)), rng.normal(size=dimension)
+    bound = lower_bound(items, items, 20 * theta / np.linalg.norm(theta))
+    assert bound.status is DesignStatus.CONVERGED
+    assert 0 <= bound.gap <= 0.01
+
+
+def test_the_dual_floor_is_below_every_cost_and_close():
+    """At points near the minimiser it stays below the least cost, which another method finds."""
+    rng = np.random.default_rng(3)
+    rows, theta, normal = rng.normal(size=(6, 3)), rng.normal(size=3), rng.normal(size=(1, 3))
+    normal *= np.sign(normal @ theta)[:, None]
+    measured = Measured.of(rows, rows @ theta, np.full(6, 1 / 6))
+    gaps = normal @ theta
+    exact = nearest_alternatives(measured, normal, gaps, np.zeros((1, 3)), tolerance=1e-16)
+    for size in (0.0, 1e-4, 1e-2):
+        near = exact.shift + size * rng.normal(size=(1, 3))
+        floor = _dual_floor(measured, normal, near)
+        assert floor <= exact.cost * (1 + 1e-12)
+        assert floor >= exact.cost * (0.998 if size < 1e-3 else 0.9)

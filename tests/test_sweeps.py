@@ -4,6 +4,7 @@ The clusters are of two processes each, on this machine, reached by their addres
 """
 
 import os
+from pathlib import Path
 from subprocess import getoutput
 
 import pytest
@@ -46,10 +47,15 @@ def without_time(rows: list[dict]) -> list[dict]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
-def test_the_same_rows_everywhere_and_after_a_worker_died(where, tmp_path):
-    study = find_study("soare")
-    alone, _ = run_study(study, SMALL, out=tmp_path / "alone", jobs=1)
-    rows, _ = run_study(study, SMALL, out=tmp_path / "there", **where)
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> tuple[Path, list[dict]]:
+    out = tmp_path_factory.mktemp("alone")
+    return out, run_study(find_study("soare"), SMALL, out=out, jobs=1)[0]
+
+
+def test_the_same_rows_everywhere_and_after_a_worker_died(where, alone, tmp_path):
+    _, alone = alone
+    rows, _ = run_study(find_study("soare"), SMALL, out=tmp_path / "there", **where)
     assert without_time(rows) == without_time(alone)
     assert read_table(tmp_path / "there" / "rows.parquet").text("best") == [row["best"] for row in alone]
     # A task whose first worker is killed by it: the shell's parent.
@@ -69,14 +75,15 @@ def test_workers_that_die_again_and_again_are_given_up():
         list(run_everywhere(getoutput, ["kill -9 $PPID"] * 2, jobs=2))
 
 
-def test_an_interrupted_sweep_goes_on(tmp_path):
-    study = find_study("soare")
-    whole, _ = run_study(study, SMALL, out=tmp_path, jobs=1)
-    journal = tmp_path / "rows.jsonl"
+def test_an_interrupted_sweep_goes_on(alone):
+    out, whole = alone
+    journal = out / "rows.jsonl"
     first = journal.read_text().splitlines()[0]
     journal.write_text(first + "\n" + first[:30])  # as a kill leaves it
     steps = []
-    rows, _ = run_study(study, SMALL, out=tmp_path, jobs=1, progress=lambda done, total: steps.append((done, total)))
+    rows, _ = run_study(
+        find_study("soare"), SMALL, out=out, jobs=1, progress=lambda done, total: steps.append((done, total))
+    )
     assert without_time(rows) == without_time(whole)
     assert steps == [(1, 2), (2, 2)]
 

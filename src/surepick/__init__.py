@@ -67,6 +67,7 @@ from surepick.identify import (
     Verdict,
     Wait,
 )
+from surepick.items import ItemTable, read_items
 from surepick.logistic import Fit, FitStatus, Tally, fit
 from surepick.session import Question, Session, find_best
 
@@ -93,6 +94,7 @@ __all__ = [
     "Guarantee",
     "Intervals",
     "InvalidInput",
+    "ItemTable",
     "LikelihoodRatioUcb",
     "LogisticThompson",
     "LogisticUcb",
@@ -144,6 +146,7 @@ __all__ = [
     "max_optimal",
     "pairs_optimal",
     "plug_in_evidence",
+    "read_items",
     "verify_certificate",
     "xy_optimal",
 ]

@@ -23,11 +23,11 @@ Integers = NDArray[np.int64]
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
 
-COARSE = 0.2
-"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, much faster."""
+COARSE = 0.1
+"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
 
-MOST_STAGES = 50
-"""A session simulated further than this (nine thousand times as long) is broken off: it is near a tie."""
+MOST_STAGES = 80
+"""A session simulated further than this (two thousand times as long) is broken off: it is near a tie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,8 @@ def forecast_further(
     """Further questions that a running session will take, by simulating it forward on a sample of plausible truths.
 
     `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
-    truths are normal around the penalised fit of all answers so far, with the curvature there (Laplace); before any
-    answer the log-odds of an answer have a usual spread (`plausible_truths`). Costs one simulated search a draw.
+    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search a
+    draw, with fewer looks than in earnest.
     """
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")

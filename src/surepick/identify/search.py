@@ -49,7 +49,8 @@ def run(
     """Search from the start, or from a state with so many questions asked: its cost is that of its stages.
 
     For rehearsals: with `coarse` a stage shorter than this share of the questions before it is stretched to it, and the
-    end taken to be anywhere in the last one; after so many `stages` it is broken off, with an open verdict.
+    last one counts unstretched, since a search that looks less often ends later; after so many `stages` it is broken
+    off, with an open verdict.
     """
     rng = np.random.default_rng([seed, 1])
     state = policy.start(problem) if state is None else state
@@ -58,7 +59,7 @@ def run(
         before = state
         state, outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
-            return _shorter(outcome, int(rng.random() * stretched))
+            return _shorter(outcome, stretched)
         if isinstance(outcome, Wait):
             raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
         times = max(1, int(coarse * asked / outcome.total))

@@ -25,6 +25,9 @@ ENTRIES_PER_BLOCK = 1_000_000
 """Rivals are taken in blocks such that their logits on all rows hold about this many numbers."""
 
 
+BLEND = 1e-3
+"""Share of the true probabilities in those of a dual bound."""
+
 LOSS_RAISED = 1.1
 """Covers what rounding takes off a decrement."""
 
@@ -142,26 +145,32 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
 
 
 def _dual_floor(measured: Measured, normals: Floats, shift: Floats) -> Floats:
-    """A lower bound of the least cost that needs no Hessian, for alternatives under which answers are all but certain.
+    """A lower bound of the least cost, 0.1% below it, that needs no exact minimiser; for all but certain answers.
 
     log(1+e^η) ≥ pη + H(p) for every p in (0, 1), H the entropy. So where Σ λ·(p − μ*)·x = −c·v with c ≥ 0, every θ with
-    vᵀθ ≤ 0 costs at least Σ λ·(H(p) − H(μ*)). The p of the alternative nearly are such; what is lacking is spread over
-    the rows by least squares. Zero where that leads out of (0, 1).
+    vᵀθ ≤ 0 costs at least Σ λ·(H(p) − H(μ*)). The p of an alternative nearly are such, and μ* itself is, with c = 0 and
+    cost 0: a little of it (`BLEND`) makes room, and what is lacking is spread over the rows by least squares, weighted
+    by their room or evenly. Zero where both lead out of (0, 1).
     """
     x, mass = measured.x, measured.mass
     logits = measured.logits + shift @ x.T
-    slopes = measured.slopes(shift)
+    yes = (1 - BLEND) * expit(logits) + BLEND * expit(measured.logits)
+    no = (1 - BLEND) * expit(-logits) + BLEND * expit(-measured.logits)
+    slopes = (1 - BLEND) * measured.slopes(shift)
     gradient = (mass * slopes) @ x
     multiplier = -np.einsum("ij,ij->i", gradient, normals) / np.einsum("ij,ij->i", normals, normals)
     lacking = gradient + multiplier[:, None] * normals
-    spread = Inverses(((x.T * mass) @ x)[None])
-    change = -np.matmul(lacking, spread.matrices()[0]) @ x.T
-    yes, no = expit(logits) + change, expit(-logits) - change
-    possible = (multiplier >= 0) & (yes > 0).all(axis=1) & (no > 0).all(axis=1) & spread.trusted[0]
-    moved = np.log(np.where(yes > 0, yes, 1.0)) - np.log(np.where(no > 0, no, 1.0))
-    # H(p) − H(μ*) = KL(μ*‖p) − (p − μ*)·logit(p)
-    value = (kl_divergence(measured.logits, moved) - (slopes + change) * moved) @ mass
-    return np.asarray(np.where(possible, np.maximum(value, 0.0), 0.0))
+    best = np.zeros(len(shift))
+    for room in (yes * no, np.ones_like(yes)):
+        spread = Inverses(((mass * room) @ measured.outer).reshape(len(shift), x.shape[1], -1))
+        change = -room * (spread.times(lacking) @ x.T)
+        possible = (multiplier >= 0) & spread.trusted & (yes + change > 0).all(axis=1) & (no - change > 0).all(axis=1)
+        change[~possible] = 0.0
+        moved = np.log(yes + change) - np.log(no - change)
+        # H(p) − H(μ*) = KL(μ*‖p) − (p − μ*)·logit(p)
+        value = (kl_divergence(measured.logits, moved) - (slopes + change) * moved) @ mass
+        best = np.maximum(best, np.where(possible, value, 0.0))
+    return best
 
 
 def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) -> Floats:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from surepick.confidence import interval_anytime, plug_in_evidence
 from surepick.forecast import OpenStage
 from surepick.identify import Verdict
+from surepick.identify.anytime_state import State
+from surepick.identify.ranking import proven_better
 from surepick.session import Session
 
 Floats = NDArray[np.float64]
@@ -52,9 +54,10 @@ def appearances(session: Session) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Scores of the leading items against the mean of all, with the ranks that the intervals leave possible.
+    """Scores of the leading items against the mean of all, with the ranks that are still possible.
 
-    All intervals and all ranks hold at once with probability 1 − delta, whenever one looks (docs/theory.md, section 5).
+    All intervals hold at once with probability 1 − delta, whenever one looks (docs/theory.md, section 5). So do all
+    ranks: with Anytime together with its verdict (surepick.identify.ranking), with others together with the intervals.
     """
 
     items: Integers
@@ -63,11 +66,28 @@ class Standing:
     """Estimates in log-odds: what the answers refute least."""
     low: Floats
     high: Floats
-    best_rank: Integers
-    worst_rank: Integers
+    better: NDArray[np.bool_]
+    """Whether the item of the row is proven better than that of the column."""
+    count: int
+    """Number of all items, of which `items` are the leading ones."""
     delta: float
     refuted: bool
     """Whether the answers refute every logistic model, so that no interval means anything."""
+
+    @property
+    def best_rank(self) -> Integers:
+        """No item ranks higher than this: as many are proven better."""
+        return np.asarray(1 + self.better.sum(axis=0))
+
+    @property
+    def worst_rank(self) -> Integers:
+        """No item ranks lower than this: as many are proven worse."""
+        return np.asarray(self.count - self.better.sum(axis=1))
+
+    def top(self, k: int) -> Integers | None:
+        """The k best items in any order, where each is proven better than all others; else None."""
+        inside = self.worst_rank <= k
+        return self.items[inside] if inside.sum() == k else None
 
     def to_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """One entry an item; an unbounded end is null."""
@@ -95,9 +115,12 @@ def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Stand
     order = np.argsort(-score, kind="stable")[:most]
     intervals = interval_anytime(batches, away[order], delta=delta, evidence=evidence)
     low, high = intervals.low, intervals.high
-    above = (low[None, :] > high[:, None]).sum(axis=1)
-    below = (high[None, :] < low[:, None]).sum(axis=1)
-    return Standing(order, score[order], low, high, 1 + above, len(away) - below, delta, evidence.is_empty(delta=delta))
+    state, _ = session.progress()
+    if isinstance(state, State):
+        better = proven_better(state, session.verdict(), order)
+    else:
+        better = low[:, None] > high[None, :]
+    return Standing(order, score[order], low, high, better, len(away), delta, evidence.is_empty(delta=delta))
 
 
 def _complete(session: Session) -> list[OpenStage]:

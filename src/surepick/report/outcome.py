@@ -128,4 +128,9 @@ class Outcome:
         if not self.ranks:
             return {}
         known = self.standing
-        return {"items": [] if known is None else known.to_json(self.session.problem.names)}
+        names = self.session.problem.names
+        if known is None:
+            return {"items": [], "top": {}}
+        tops = {k: known.top(k) for k in range(1, len(known.items))}
+        proved = {str(k): sorted(names[item] for item in top) for k, top in tops.items() if top is not None}
+        return {"items": known.to_json(names), "top": proved}

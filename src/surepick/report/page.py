@@ -154,9 +154,9 @@ def _standing(outcome: Outcome) -> str:
     more = f" The {left} lowest are not drawn." if left else ""
     return (
         f"<h2>Where all items stand</h2>{picture}"
-        f'<p class="note">All intervals and ranks hold at once with probability {1 - known.delta:g}, a claim of '
-        f"its own beside the verdict. They are wide for items soon out of the race: no answers were wasted on "
-        f"them.{more}</p>"
+        f'<p class="note">Ranks hold at once, and together with the verdict, with probability {1 - known.delta:g}; '
+        "so do all intervals, as a claim of their own. They are wide for items soon out of the race: no answers were "
+        f"wasted on them.{more}</p>"
     )
 
 

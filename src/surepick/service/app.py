@@ -21,7 +21,7 @@ STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conf
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service on its database. Planners and an observer run beside it, see `helpers`."""
+    """The service on its database. Planners and an observer run beside it, see `processes`."""
     chosen = settings or Settings()
     database = open_database(chosen.database)
     service = Service(chosen, database, Writer(database), Gate(shared_secret(database), chosen.token_hash))

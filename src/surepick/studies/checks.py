@@ -228,7 +228,7 @@ def looked_at(scene: str, answers: Answers, broken: str = "") -> list[Row]:
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Alarms with exact binomial limits."""
     grouped = groups(rows, "check", "scene", "honest")
-    level = FALSE_ALARM / sum(honest for _, _, honest in grouped)
+    level = FALSE_ALARM / max(1, sum(honest for _, _, honest in grouped))
     cells = []
     for (check, scene, honest), group in grouped.items():
         alarms, count = sum(row["alarm"] for row in group), len(group)

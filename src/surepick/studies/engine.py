@@ -118,6 +118,6 @@ def _start_dask(stack: ExitStack, processes: int, address: str | None) -> None:
         where = address or stack.enter_context(
             distributed.LocalCluster(n_workers=processes, threads_per_worker=1, processes=True, dashboard_address=None)
         )
-        stack.enter_context(distributed.Client(where, timeout="10s"))
+        stack.enter_context(distributed.Client(where, timeout="5s"))
     except (OSError, TimeoutError) as error:
         raise InvalidInput(f"There is no Dask scheduler at {address} ({error}).") from None

@@ -1,0 +1,49 @@
+"""A directive that lists every command with its arguments and options, from the command line itself."""
+
+from typing import Any
+
+import click
+import typer.main
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from surepick.cli import app
+
+
+class CliReference(SphinxDirective):
+    """One section a command: what it does, how it is called, and a table of its options."""
+
+    def run(self) -> list[nodes.Node]:
+        """The sections."""
+        group: Any = typer.main.get_command(app)
+        context = click.Context(group, info_name="surepick")
+        return [self._section(name, command, context) for name, command in sorted(group.commands.items())]
+
+    def _section(self, name: str, command: Any, parent: click.Context) -> nodes.Node:
+        section = nodes.section(ids=[f"surepick-{name}"], names=[f"surepick {name}"])
+        section += nodes.title(text=f"surepick {name}")
+        section += nodes.paragraph(text=command.help or "")
+        usage = command.get_usage(click.Context(command, info_name=name, parent=parent)).removeprefix("Usage: ")
+        section += nodes.literal_block(usage, usage, language="text")
+        section += _options(command.params)
+        return section
+
+
+def _options(parameters: list[Any]) -> nodes.Node:
+    listed = nodes.definition_list()
+    for parameter in parameters:
+        words = parameter.opts + parameter.secondary_opts if parameter.param_type_name == "option" else None
+        term = nodes.term("", "", nodes.literal(text=", ".join(words or [parameter.name.upper()])))
+        said = getattr(parameter, "help", "") or ""
+        usual = (
+            "" if parameter.default in (None, False, "") or callable(parameter.default) else f" [{parameter.default}]"
+        )
+        listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph(text=said + usual)))
+    return listed
+
+
+def setup(site: Sphinx) -> dict[str, bool]:
+    """Make the directive known."""
+    site.add_directive("cli-reference", CliReference)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,37 @@
+"""The documentation site: these pages, the API from docstrings, the command line from its own help."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import surepick
+
+project = "surepick"
+author = "The surepick authors"
+copyright = "the surepick authors"
+release = surepick.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "cli_reference"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "surepick"
+html_static_path: list[str] = []
+autodoc_member_order = "groupwise"
+autodoc_typehints = "none"
+"""Signatures in full would be longer than what they say; the text names arguments and what they mean."""
+python_use_unqualified_type_names = True
+suppress_warnings = ["myst.xref_missing", "config.cache"]
+"""Links to files of the repository that are no pages (sources, README) are checked by the tests, not here."""
+
+
+def setup(app: Any) -> None:
+    """Docstrings say |x| for an absolute value, which would be a substitution."""
+    app.connect("autodoc-process-docstring", _escape_bars)
+
+
+def _escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = [line if line.lstrip().startswith(">>>") else line.replace("|", "\\|") for line in lines]

@@ -1,0 +1,57 @@
+"""Which items are proven better than which, from the evidence that Anytime gathers anyway.
+
+Where {θ: z_iᵀθ ≤ z_jᵀθ} misses the localiser {log E < log 1/(share·delta)} of the plug-in process, i is better than j.
+That is one event for all pairs and all times, and one of the two that Anytime's verdict rests on; so all these claims
+and the verdict hold at once with probability 1 − delta (docs/anytime.md, sections 1 and 3).
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.identify.anytime import LOCALISER
+from surepick.identify.anytime_state import State
+from surepick.identify.certify import localiser, plug_in_bounds
+from surepick.identify.verdict import Verdict
+
+Integers = NDArray[np.int64]
+Matrix = NDArray[np.bool_]
+
+
+def proven_better(state: State, verdict: Verdict, items: Integers) -> Matrix:
+    """For items by number: whether the one of the row is proven better than the one of the column.
+
+    One batch of convex programs a row, of as many as there are items not told apart by a cheaper bound.
+    """
+    settled = state.settled
+    better = np.zeros((len(items), len(items)), dtype=np.bool_)
+    if not settled.plug_in.pulls.any():
+        return better
+    evidence, threshold = settled.evidence, math.log(1 / (LOCALISER * verdict.delta))
+    far = localiser(evidence, threshold)
+    points = settled.problem.points[items]
+    scores = points @ far.centre
+    for row, point in enumerate(points):
+        lower = np.flatnonzero(scores < scores[row])
+        away = point - points[lower]
+        passed = far.misses(away, 0.0)
+        near = np.flatnonzero(~passed)
+        if len(near):
+            found = plug_in_bounds(evidence, away[near], 0.0, np.broadcast_to(far.centre, away[near].shape))
+            passed[near] = found.bounds >= threshold
+        better[row, lower] = passed
+    if verdict.epsilon == 0:  # what the verdict excludes by any of its rules is worse than the item it names
+        best = np.flatnonzero(items == settled.problem.index(verdict.best))
+        alive = [settled.problem.index(name) for name in verdict.surviving]
+        better[best] |= ~np.isin(items, alive)
+    return _with_what_follows(better)
+
+
+def _with_what_follows(better: Matrix) -> Matrix:
+    """If a is better than b and b than c, a is better than c."""
+    while True:
+        more = better | (better.astype(np.float32) @ better.astype(np.float32) > 0)
+        if np.array_equal(more, better):
+            return better
+        better = more
