@@ -58,10 +58,10 @@ def test_directional_and_far_rules_are_checked_too() -> None:
     assert verify_certificate(written).best == world.best
 
 
-@pytest.mark.parametrize("place", ["wins", "experts", "delta", "best", "rivals", "restart"])
+@pytest.mark.parametrize("place", ["wins", "predictions", "delta", "best", "rivals", "restart"])
 def test_a_damaged_certificate_is_refused(certificate: dict[str, Any], place: str) -> None:
     changed = json.loads(json.dumps(certificate))
-    if place in ("wins", "experts", "restart"):
+    if place in ("wins", "predictions", "restart"):
         del changed["stages"][3][place]
     else:
         del changed[place]

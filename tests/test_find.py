@@ -290,6 +290,25 @@ def test_other_policies_take_votes_or_say_that_they_cannot(folder, rng, capsys, 
     assert "needs the policy anytime" in refused(capsys, monkeypatch, *base, "--order", "file")
 
 
+def test_old_votes_help_to_predict_and_prove_nothing(folder, rng, capsys, monkeypatch):
+    (folder / "old.csv").write_text(many_votes(rng, 300))
+    (folder / "wrong.csv").write_text(
+        many_votes(rng, 40).replace(",a\n", ",x\n").replace(",b\n", ",a\n").replace(",x\n", ",b\n")
+    )
+    old, wrong = ("--warm-start", folder / "old.csv"), ("--warm-start", folder / "wrong.csv")
+    log = folder / "log.jsonl"
+    plain, warm = ([simulated(folder, *more, "--seed", seed) for seed in range(3)] for more in ((), old))
+    assert all(fields["best"] == "b" for fields in (*plain, *warm, simulated(folder, *wrong)))
+    assert sum(fields["questions"] for fields in warm) < sum(fields["questions"] for fields in plain)
+    assert verify_certificate(warm[0]["certificate"]).answers == warm[0]["questions"]
+    assert simulated(folder, *old, "--budget", 1, code=1)["evidence"] < 2  # 300 old votes are no evidence
+    simulated(folder, *old, "--state", log)
+    assert simulated(folder, *old, "--state", log)["best"] == "b"
+    again = (folder / "items.csv", "--simulate", "--theta", folder / "theta.csv")
+    assert "old votes differ" in refused(capsys, monkeypatch, *again, "--state", log)
+    assert "needs the policy anytime" in refused(capsys, monkeypatch, *again, *old, "--policy", "uniform")
+
+
 def test_yes_and_no_votes(folder, rng):
     score = {"a": -1.0, "b": 3.0, "c": -2.0, "d": 0.0}
     lines = ["item,answer"]

@@ -22,6 +22,7 @@ LOCALISER_SHARE = 0.3
 TILT = 0.3
 EXPERTS = 4
 BETS = 5
+FORMAT = 2
 
 
 class CertificateRefused(SurepickError):
@@ -60,9 +61,9 @@ def verify_certificate(certificate: Mapping[str, Any]) -> Checked:
 
 class _Checker:
     def __init__(self, certificate: Mapping[str, Any]) -> None:
-        if certificate["format"] != 1 or certificate["policy"] != "anytime":
+        if certificate["format"] != FORMAT or certificate["policy"] != "anytime":
             raise CertificateRefused(
-                f"Certificates of format 1 of the policy 'anytime' can be checked, this is format "
+                f"Certificates of format {FORMAT} of the policy 'anytime' can be checked, this is format "
                 f"{certificate['format']!r} of {certificate['policy']!r}."
             )
         if certificate["digest"] != digest(certificate):
@@ -127,12 +128,11 @@ class _Checker:
                 )
             if stage["restart"]:
                 snapshots.append((pulls.copy(), wins.copy(), scores.copy()))
-            experts = np.asarray(stage["experts"], dtype=np.float64) @ self.basis
-            if experts.shape != (EXPERTS, self.rows.shape[1]):
-                raise CertificateRefused(f"Stage {number} does not have {EXPERTS} experts.")
+            predictions = np.asarray(stage["predictions"], dtype=np.float64)
+            if predictions.shape != (EXPERTS, len(where)) or not np.all(np.isfinite(predictions)):
+                raise CertificateRefused(f"Stage {number} does not have {EXPERTS} predictions of every question.")
             for e in range(EXPERTS):
-                v = self.rows[where] @ experts[e]
-                yes, no = -_m(-v), -_m(v)
+                yes, no = -_m(-predictions[e]), -_m(predictions[e])
                 scores[e] += k @ yes + (n - k) @ no
                 if self.charged:
                     scores[e] += (planned - n) @ np.minimum(yes, no)
@@ -184,8 +184,8 @@ class _Checker:
             if self.leader != best:
                 raise CertificateRefused(f"The bets against {name!r} were made for another leader.")
             process = int(self.given["process"])
-            proved = self._directional(claim, y, item)
             needed = math.log(1 / (0.6 * 0.4**process * (1 - LOCALISER_SHARE) * self.delta))
+            proved = self._directional(claim, y, item, needed)
         else:
             raise CertificateRefused(f"There is no rule {rule!r}.")
         if not proved >= needed:
@@ -201,8 +201,7 @@ class _Checker:
         theta = np.asarray(self.given["far"]["theta"]) @ self.basis
         room = self.threshold - (constant + _loss(self.rows[self.asked], n, k, theta))
         x = self.rows[self.asked]
-        half, radius, inverse = _boxes(x, n, k, theta, 0 * y, 0.0, room)
-        del half
+        _, _, radius, inverse = _boxes(x, n, k, theta, 0 * y, 0.0, room)
         if not float(y @ theta) + self.epsilon > radius * math.sqrt(max(float(y @ inverse @ y), 0.0)):
             raise CertificateRefused(f"{name!r} is not far enough behind to be passed without a closer look.")
 
@@ -213,81 +212,144 @@ class _Checker:
         theta = _onto(np.asarray(claim["theta"]) @ self.basis, y, self.epsilon)
         v = x @ theta
         mu, nu = _mu(v), _mu(-v)
-        gradient, hessian = x.T @ (n * mu - k), (x.T * (n * mu * nu)) @ x
+        pushes = (n - k) * mu - k * nu
+        gradient, hessian = x.T @ pushes, (x.T * (n * mu * nu)) @ x
         multiplier = max(-float(y @ np.linalg.solve(hessian, gradient)) / float(y @ np.linalg.solve(hessian, y)), 0.0)
         u = x @ np.linalg.solve(hessian, gradient + multiplier * y)
         q = mu - mu * nu * u
-        if np.any((q < 0) | (q > 1)):
+        if np.any(((q <= 0) | (q >= 1)) & (n > 0)):
             return -math.inf
-        unbalanced = x.T @ (n * q - k) + multiplier * y
-        if np.max(np.abs(unbalanced) / np.sqrt(np.diag(hessian))) > 1e-6:
+        q = np.where(n > 0, q, 0.5)
+        # A q* that balances exactly is near: q* = q − s·xᵀH⁻¹·unbalanced, whose entropy is nearly the same.
+        # What is unbalanced along y only changes the multiplier; across it, add what rounding may have hidden.
+        unit = y / _norm(y)
+        unbalanced = x.T @ (pushes - n * mu * nu * u) + multiplier * y
+        unbalanced = np.abs(unbalanced - unit * float(unit @ unbalanced))
+        unbalanced += 1e-15 * float(
+            ((n - k) * mu + k * nu) @ (np.linalg.norm(x - np.outer(x @ unit, unit), axis=1) + 1e-15)
+        )
+        inverse = np.linalg.inv(hessian)
+        far = mu * nu * np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x) * np.trace(inverse)) * _norm(unbalanced)
+        if np.any((far > np.minimum(q, 1 - q) / 2)[n > 0]) or not np.all(np.isfinite(far)):
             return -math.inf
+        lost = float(np.sum((n * far * (np.abs(np.log(q) - np.log1p(-q)) + 1))[n > 0]))
         # n·m(v) ≥ n(qv + entropy(q)) for every v; the linear parts add up to −multiplier·yᵀθ ≥ multiplier·epsilon.
         entropy = -_xlogx(q) - _xlogx(1 - q)
-        return constant + float(n @ entropy) + multiplier * self.epsilon
+        return constant + float(n @ entropy) + multiplier * self.epsilon - lost
 
-    def _directional(self, claim: Mapping[str, Any], y: Floats, item: int) -> float:
-        """min of the log of the mixed bets over the localiser and the half-space, by weak duality and convexity."""
+    def _directional(self, claim: Mapping[str, Any], y: Floats, item: int, needed: float) -> float:
+        """min of the log of the mixed bets over the localiser and the half-space, in passes over shrinking boxes."""
         n, k, constant = self._minorant(claim["shares"])
         x = self.rows[self.asked]
-        place = {int(measurement): number for number, measurement in enumerate(self.asked)}
-        p = np.asarray(claim["bets"], dtype=np.float64)
-        if p.shape != (BETS,) or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
-            raise CertificateRefused("The shares of the bets are not a distribution.")
-        fixed = -float(np.sum(_xlogx(p))) - math.log(BETS)
-        columns, weights, tilts = [], [], []
-        for stage, bet in self.bets:
-            if item not in bet["rivals"]:
-                continue
-            shifts = np.asarray(bet["shifts"][bet["rivals"].index(item)], dtype=np.float64) @ self.basis
-            for measurement, planned, pulls, wins in zip(
-                stage["measurements"], stage["planned"], stage["pulls"], stage["wins"], strict=True
-            ):
-                if planned == 0 or (pulls == 0 and not self.charged):
-                    continue
-                c = np.clip(shifts @ self.rows[measurement], -TILT, TILT)
-                fixed += float(p @ c) * wins - (float(p @ np.abs(c)) * (planned - pulls) if self.charged else 0.0)
-                if pulls:
-                    columns.extend([place[measurement]] * BETS)
-                    weights.extend((p * pulls).tolist())
-                    tilts.extend(c.tolist())
-        at, w, c = np.asarray(columns, dtype=np.int64), np.asarray(weights), np.asarray(tilts)
+        bets = self._bets(claim["bets"], item)
         centre = _onto(np.asarray(claim["centre"]) @ self.basis, y, self.epsilon)
-        theta = _onto(np.asarray(claim["theta"]) @ self.basis, y, self.epsilon)
-        penalty = float(claim["penalty"])
-        if not 0 <= penalty < math.inf:
-            return -math.inf
-        # Boxes around all θ of the localiser in the half-space.
         mu = _mu(x @ centre)
         gradient, hessian = x.T @ (n * mu - k), (x.T * (n * mu * _mu(-x @ centre))) @ x
         multiplier = max(-float(y @ np.linalg.solve(hessian, gradient)) / float(y @ np.linalg.solve(hessian, y)), 0.0)
         room = max(self.threshold - (constant + _loss(x, n, k, centre)), 1e-6)
-        half, _, _ = _boxes(x, n, k, centre, y, multiplier, room)
+        half, depth, _, _ = _boxes(x, n, k, centre, y, multiplier, room)
         low, high = x @ centre - half, x @ centre + half
-        v = x @ theta
-        if np.any(v < low) or np.any(v > high):
-            return -math.inf
-        # Curvature: s(v+c)/s(v) ≤ exp(|c|·t), t the largest −tanh(v/2) (c > 0) or tanh(v/2) (c < 0) on the box.
-        steepest = np.where(c > 0, np.tanh(-low[at] / 2), np.tanh(high[at] / 2))
-        lost = np.zeros(len(x))
-        np.add.at(lost, at, w * np.expm1(np.abs(c) * steepest))
-        sure = penalty * n - lost
-        if np.any(sure < 0):
-            return -math.inf
-        s = _mu(v) * _mu(-v)
-        slope = penalty * (n * _mu(v) - k)
-        np.add.at(slope, at, -w * (_mu(v[at] + c) - _mu(v[at])))
-        inverse = np.linalg.inv((x.T * (sure * s)) @ x)
-        gradient = x.T @ slope
-        multiplier = max(-float(y @ inverse @ gradient) / float(y @ inverse @ y), 0.0)
-        gradient = gradient + multiplier * y
-        largest = math.sqrt(float(np.max(np.einsum("xi,ij,xj->x", x, inverse, x)[n > 0])))
-        product = largest * math.sqrt(max(float(gradient @ inverse @ gradient), 0.0))
-        if not product < 1:
-            return -math.inf
-        error = (product + (1 - product) * math.log1p(-product)) / largest**2
-        value = fixed - float(w @ (_m(v[at] + c) - _m(v[at])))
-        return value + penalty * (constant + _loss(x, n, k, theta) - self.threshold) - error
+        proved = -math.inf
+        for number, one in enumerate(claim["passes"]):
+            theta = _onto(np.asarray(one["theta"]) @ self.basis, y, self.epsilon)
+            penalty, bend = float(one["penalty"]), float(one["bend"])
+            v = x @ theta
+            if not (0 <= penalty < math.inf and 0 <= bend < math.inf) or np.any(v < low) or np.any(v > high):
+                return -math.inf
+            # The Hessian of L = bets + penalty·(G − threshold) + bend·t(t + depth), t = yᵀθ + epsilon, on the boxes.
+            sure = penalty * n - bets.lost(low, high)
+            narrow, wide = np.maximum(np.maximum(low, -high), 0.0), np.maximum(np.abs(low), np.abs(high))
+            sigma = np.where(sure > 0, _mu(wide) * _mu(-wide), _mu(narrow) * _mu(-narrow))
+            hessian = (x.T * (sure * sigma)) @ x + 2 * bend * np.outer(y, y)
+            if np.all(sure >= 0) and number == 0:
+                gradient = x.T @ (penalty * (n * _mu(v) - k) + bets.slopes(v))
+                value = bets.value(v) + penalty * (constant + _loss(x, n, k, theta) - self.threshold)
+                proved = max(proved, value - _fall(x, sure * _mu(v) * _mu(-v), gradient, y))
+            scale = np.sqrt(np.diag(hessian))
+            if not np.all(scale > 0) or np.linalg.eigvalsh(hessian / np.outer(scale, scale))[0] < 1e-8:
+                return proved
+            inverse = np.linalg.inv(hessian)
+            gradient = x.T @ (penalty * (n * _mu(v) - k) + bets.slopes(v)) + bend * depth * y
+            multiplier = max(-float(y @ inverse @ gradient) / float(y @ inverse @ y), 0.0)
+            gradient = gradient + multiplier * y
+            norm = math.sqrt(max(float(gradient @ inverse @ gradient), 0.0))
+            value = bets.value(v) + penalty * (constant + _loss(x, n, k, theta) - self.threshold)
+            bound = value - norm**2 / 2
+            proved = max(proved, bound if number == 0 else min(bound, needed))
+            # What may still be below the level needed: an ellipsoid around θ, of which boxes and depth are taken.
+            left = max(needed - value, 0.0)
+            radius = norm + math.sqrt(norm**2 + 2 * left)
+            reach = np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x)) * radius
+            low, high = np.maximum(low, v - reach), np.minimum(high, v + reach)
+            along = float(y @ inverse @ y)
+            depth = min(depth, _root(multiplier, along, left + norm * radius))
+        return proved
+
+    def _bets(self, shares: Any, item: int) -> "_Bets":
+        """All tilts and predictions against an item, answer group by answer group, with the shares of the bets."""
+        p = np.asarray(shares, dtype=np.float64)
+        if p.shape != (BETS,) or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
+            raise CertificateRefused("The shares of the bets are not a distribution.")
+        place = {int(measurement): number for number, measurement in enumerate(self.asked)}
+        fixed = -float(np.sum(_xlogx(p))) - math.log(BETS)
+        columns, weights, tilts = [], [], []
+        pulled, won = np.zeros(len(self.asked)), np.zeros(len(self.asked))
+        for stage, bet in self.bets:
+            if item not in bet["rivals"]:
+                continue
+            shifts = np.asarray(bet["shifts"][bet["rivals"].index(item)], dtype=np.float64) @ self.basis
+            for measurement, planned, pulls, wins, logit, limit in zip(
+                *(stage[name] for name in ("measurements", "planned", "pulls", "wins")),
+                bet["logits"],
+                bet["limits"],
+                strict=True,
+            ):
+                if planned == 0 or (pulls == 0 and not self.charged):
+                    continue
+                missing = planned - pulls if self.charged else 0
+                wanted = shifts @ self.rows[measurement]
+                predicted = p * (np.abs(wanted) > limit)
+                c = np.where(predicted > 0, 0.0, np.clip(wanted, -TILT, TILT))
+                yes, no = float(-_m(np.array(-logit))), float(-_m(np.array(logit)))
+                fixed += float(p @ c) * wins - float(p @ np.abs(c)) * missing
+                fixed += float(predicted.sum()) * (wins * yes + (pulls - wins) * no + missing * min(yes, no))
+                if pulls:
+                    column = place[measurement]
+                    columns.extend([column] * BETS)
+                    weights.extend((p * pulls).tolist())
+                    tilts.extend(c.tolist())
+                    pulled[column] += predicted.sum() * pulls
+                    won[column] += predicted.sum() * wins
+        at = np.asarray(columns, dtype=np.int64)
+        return _Bets(fixed, at, np.asarray(weights), np.asarray(tilts), pulled, won)
+
+
+@dataclass(frozen=True)
+class _Bets:
+    """A mix of bets against one rival: fixed + Σ over its answers; `pulled` and `won` of them were predicted."""
+
+    fixed: float
+    at: NDArray[np.int64]
+    weights: Floats
+    tilts: Floats
+    pulled: Floats
+    won: Floats
+
+    def value(self, v: Floats) -> float:
+        tilted = self.weights @ (_m(v[self.at] + self.tilts) - _m(v[self.at]))
+        return self.fixed - float(tilted) + float(self.pulled @ _m(v) - self.won @ v)
+
+    def slopes(self, v: Floats) -> Floats:
+        result = self.pulled * _mu(v) - self.won
+        np.add.at(result, self.at, -self.weights * (_mu(v[self.at] + self.tilts) - _mu(v[self.at])))
+        return result
+
+    def lost(self, low: Floats, high: Floats) -> Floats:
+        """P: curvature is at least −P·s(v), by s(v+c)/s(v) ≤ exp(|c|·t), t the largest ∓tanh(v/2) on the box."""
+        steepest = np.where(self.tilts > 0, np.tanh(-low[self.at] / 2), np.tanh(high[self.at] / 2))
+        result = -self.pulled
+        np.add.at(result, self.at, self.weights * np.expm1(np.abs(self.tilts) * steepest))
+        return result
 
 
 def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:
@@ -300,8 +362,8 @@ def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:
 
 def _boxes(
     x: Floats, n: Floats, k: Floats, theta: Floats, y: Floats, multiplier: float, room: float
-) -> tuple[Floats, float, Floats]:
-    """Bounds of |xᵀ(θ' − θ)| for θ' in the half-space whose loss is at most `room` up, and their ellipsoid."""
+) -> tuple[Floats, float, float, Floats]:
+    """Bounds of |xᵀ(θ' − θ)| and yᵀ(θ − θ'), and an ellipsoid, for θ' of the half-space with loss at most `room` up."""
     if room <= 0:
         raise CertificateRefused("A localiser without room proves nothing.")
     v = x @ theta
@@ -321,13 +383,33 @@ def _boxes(
         else:
             high = middle
     half = np.sqrt(squared) * high / largest
-    radius = math.inf
-    for _ in range(6):
-        inverse = np.linalg.inv((x.T * (weight * 2 / (2 + half))) @ x)
+    for _ in range(7):
+        # m(v+w) − m(v) − μ(v)w ≥ ½a·w² for |w| ≤ half, with the a of w = half away from zero
+        out, wide = np.abs(v), np.maximum(half, 1e-3)
+        steep = np.maximum(_m(out + wide) - _m(out) - _mu(out) * wide - 1e-15 * (out + wide), 0.0) * 2 / wide**2
+        inverse = np.linalg.inv((x.T * (n * steep)) @ x)
         slope = math.sqrt(max(float(gradient @ inverse @ gradient), 0.0))
         radius = slope + math.sqrt(slope**2 + 2 * room)
         half = np.minimum(half, np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x)) * radius)
-    return np.asarray(half), radius, np.asarray(inverse, dtype=np.float64)
+    depth = _root(multiplier, float(y @ inverse @ y), room + slope * radius)
+    return np.asarray(half), depth, radius, np.asarray(inverse, dtype=np.float64)
+
+
+def _fall(x: Floats, weights: Floats, gradient: Floats, y: Floats) -> float:
+    """How far a function falls at most on the half-space, whose curvature along x is at least weight·e^{−|move|}."""
+    inverse = np.linalg.inv((x.T * weights) @ x)
+    multiplier = max(-float(y @ inverse @ gradient) / float(y @ inverse @ y), 0.0)
+    total = gradient + multiplier * y
+    largest = math.sqrt(float(np.max(np.einsum("xi,ij,xj->x", x, inverse, x))))
+    product = largest * math.sqrt(max(float(total @ inverse @ total), 0.0))
+    if not product < 1:
+        return math.inf
+    return (product + (1 - product) * math.log1p(-product)) / largest**2
+
+
+def _root(multiplier: float, along: float, room: float) -> float:
+    """The largest t with multiplier·t + t²/(2·along) ≤ room."""
+    return math.sqrt((multiplier * along) ** 2 + 2 * along * room) - multiplier * along
 
 
 def _onto(theta: Floats, y: Floats, epsilon: float) -> Floats:
@@ -346,6 +428,10 @@ def _m(v: Floats) -> Floats:
 
 def _mu(v: Floats) -> Floats:
     return np.asarray(np.exp(-np.logaddexp(0.0, -v)))
+
+
+def _norm(vector: Floats) -> float:
+    return math.sqrt(float(vector @ vector))
 
 
 def _xlogx(q: Floats) -> Floats:

@@ -67,6 +67,7 @@ def find(
     with_others: Annotated[
         bool, typer.Option("--compare", help="With --simulate: also what others need, and the least possible.")
     ] = False,
+    warm_start: Annotated[Path | None, typer.Option(help="Old votes, to predict from; they are no evidence.")] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[
         float, typer.Option(help="Accept an item that is worse than the best by so much (log-odds).")
@@ -98,7 +99,7 @@ def find(
     from surepick.identify import policy_named
     from surepick.items import read_items
     from surepick.report import Outcome, compare, write_report
-    from surepick.worlds import read_votes, turned_to_votes
+    from surepick.worlds import read_votes, turned_to_votes, warm_answers
 
     if (judge is not None) + (answers is not None) + simulate != 1:
         raise InvalidInput(
@@ -110,11 +111,17 @@ def find(
     votes, world = None, None
     if answers is not None:
         problem, votes = read_votes(table, answers)
-        chosen = turned_to_votes(chosen, votes, order)
     else:
         problem = table.problem(kind, seed=seed)
     if simulate:
         world = simulated_world(problem, table, theta, seed)
+    unused = () if votes is None else votes.unused
+    if warm_start is not None:
+        old = read_votes(table, warm_start)[1]
+        chosen = _warmed(chosen, warm_answers(problem, old))
+        unused = (*unused, *old.unused)
+    if votes is not None:
+        chosen = turned_to_votes(chosen, votes, order)
     session = open_session(problem, chosen, seed, state)
     panel: Panel
     if votes is not None:
@@ -136,7 +143,7 @@ def find(
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=search.seconds,
         ended="votes ran out" if votes is not None and search.ended is None else search.ended,
-        unused=() if votes is None else votes.unused,
+        unused=unused,
         troubles=tuple(search.troubles),
         spent=search.spent,
         truth=None if world is None else world.best,
@@ -159,6 +166,20 @@ def find(
         raise typer.Exit(130)
     if not outcome.verdict.status.decided:
         raise typer.Exit(1)
+
+
+def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Policy[Any]":
+    """The policy with old votes to predict from."""
+    from dataclasses import replace
+
+    from surepick.errors import InvalidInput
+    from surepick.identify import Anytime
+
+    if not isinstance(policy, Anytime):
+        raise InvalidInput(
+            f"--warm-start needs the policy anytime, whose evidence counts no old votes; not {policy.name}."
+        )
+    return replace(policy, warm=old)
 
 
 def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, seed: int) -> "World":

@@ -1,5 +1,6 @@
 """A search from the first question to the last, with any panel of judges; what is answered is in the log first."""
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable
@@ -105,7 +106,7 @@ def open_session(problem: Problem, policy: Policy[Any], seed: int, path: Path | 
     describe = getattr(policy, "to_json", lambda: {"name": policy.name})
     for what, logged, wanted in (
         ("items or questions", head["problem"], problem.to_json()),
-        ("policy, delta, epsilon or budget", head["policy"], describe()),
+        ("policy, delta, epsilon, budget or old votes", head["policy"], json.loads(json.dumps(describe()))),
         ("seed", head["seed"], seed),
     ):
         if logged != wanted:

@@ -7,7 +7,6 @@ stop                when for every rival one of them is proven large wherever th
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -16,16 +15,17 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from surepick import validate
-from surepick.certificate import digest
+from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage
+from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, certified_stage
 from surepick.identify.certify import localiser
+from surepick.identify.contract import HOPELESS
 from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
-from surepick.identify.plug_in import RIDGES, PlugIn
+from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, choose, cover
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -36,6 +36,9 @@ Integers = NDArray[np.int64]
 
 LOCALISER = 0.3
 """Share of delta spent by the plug-in process; the rest by the directional one."""
+
+SPARE = 1.0
+"""Nats beyond what a rival needs, after which it is no longer asked about."""
 
 GROWTH = 0.05
 """A stage holds this share of the questions before it, at least one."""
@@ -49,6 +52,9 @@ class Anytime:
     with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
     comes does not depend on what it would have been, or "charged", that it may, and the worst is assumed. With
     stop="posterior" it stops where the Laplace posterior probability of the leader is 1 − delta: heuristic.
+
+    `warm` are old answers as (measurement, pulls, wins): half of the predictors know them, no evidence counts them, so
+    that they make a search shorter where they are right and a little longer where they are not.
     """
 
     delta: float = 0.05
@@ -56,8 +62,10 @@ class Anytime:
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
     stop: Literal["proved", "posterior"] = "proved"
+    warm: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "warm", tuple((int(row), int(asked), int(ones)) for row, asked, ones in self.warm))
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
         validate.one_of("stop", self.stop, ("proved", "posterior"))
@@ -88,7 +96,19 @@ class Anytime:
         """The state before the first question."""
         nothing = np.zeros(len(problem.measurements))
         experts = np.zeros((len(RIDGES), problem.span.rank))
-        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged")
+        old: tuple[Floats, Floats] | None = None
+        if self.warm:
+            rows, asked, ones = np.array(self.warm, dtype=np.int64).T
+            if rows.min() < 0 or rows.max() >= len(nothing) or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
+                raise InvalidInput(
+                    f"warm must hold (measurement, pulls, wins) for measurements below {len(nothing)}, got one that "
+                    "does not exist or more wins than pulls."
+                )
+            pulls, wins = np.zeros_like(nothing), np.zeros_like(nothing)
+            np.add.at(pulls, rows, asked)
+            np.add.at(wins, rows, ones)
+            old = (pulls, wins)
+        return State(problem, (), 0, PlugIn(nothing, nothing), (), experts, self.missing == "charged", old)
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
         """The next stage, whether or not earlier ones are open; or the final verdict."""
@@ -142,26 +162,29 @@ class Anytime:
         form = EARLY if early else LATE
         known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
-        doubtful = bool(np.min(known) >= math.log(1 / self.delta)) and bool(state.settled.plug_in.restarts)
-        if doubtful:
-            nearest = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
-            weighed = self._weigh(state.settled, state.leader, nearest, thorough=False)
-            known = known.copy()
-            known[nearest] = np.minimum(
-                known[nearest], np.maximum(np.maximum(weighed.plug_in, weighed.directional), -50.0)
-            )
-        where, pulls = choose(
+        lacking = self._lacking(state) or Weighed.none()
+        doubtful = len(lacking.items) > 0
+        proved = np.maximum(np.maximum(lacking.plug_in, lacking.directional), -50.0)
+        known[lacking.items] = np.minimum(known[lacking.items], proved)
+        covering = size // 2 if np.any(lacking.directional < -HOPELESS) else 0
+        counts = choose(
             rows,
             points,
             state.leader,
             theta,
             state.information,
             state.ridge,
-            size,
+            size - covering,
             known,
             form,
+            enough=self._needed(state.process_of(state.leader)) + SPARE,
             doubtful=doubtful,
         )
+        if covering:
+            # Hardly a bound at all: the latest restart has hardly an answer about some direction.
+            counts += cover(rows, theta, state.recent_information, state.ridge, covering)
+        where = np.flatnonzero(counts)
+        pulls = counts[where]
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
         bets = []
         for process in self._betting(state, nats):
@@ -177,6 +200,7 @@ class Anytime:
                 behind=close[rivals],
                 epsilon=self.epsilon,
                 nats=2 * (math.log(1 / self.delta) + 1),
+                inverse=state.inverse,
             )
             bets.append(
                 {
@@ -184,10 +208,13 @@ class Anytime:
                     "leader": process.leader,
                     "rivals": made.items.tolist(),
                     "shifts": made.shifts.tolist(),
+                    "logits": made.logits.tolist(),
+                    "limits": made.limits.tolist(),
                 }
             )
         memo = {
             "experts": state.fits.tolist(),
+            "predictions": predicted(rows, state.arrived[0], state.fits, rows[where]).tolist(),
             "restart": state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
             "bets": bets,
         }
@@ -218,25 +245,35 @@ class Anytime:
         return state.problem.obstacle is not None or len(state.problem.items) == 1
 
     def _decides(self, state: State) -> bool:
-        """Whether the answers so far end the search; cheap tests that refuse come first."""
-        settled = state.settled
-        if not settled.plug_in.pulls.any():
-            return False
-        leader = settled.leader
-        nats = settled.nats(leader, self.epsilon)
-        order = np.argsort(nats, kind="stable")[:-1]
+        """Whether the answers so far end the search."""
+        return self._lacking(state) is None
+
+    def _lacking(self, state: State) -> Weighed | None:
+        """Rivals that could not be proved passed though estimates say they are; None where the search ends."""
+        found: dict[Any, Weighed | None] = state.settled.found
+        if self not in found:
+            found[self] = self._find_lacking(state.settled)
+        return found[self]
+
+    def _find_lacking(self, state: State) -> Weighed | None:
+        """Cheap tests that refuse come first; where they do, nothing is weighed."""
+        leader, nothing = state.leader, Weighed.none()
+        if not state.plug_in.pulls.any():
+            return nothing
+        nats = state.nats(leader, self.epsilon)
         if self.stop == "posterior":
-            return bool(np.sum(ndtr(-np.sqrt(2 * nats[order]))) <= self.delta)
+            return None if np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= self.delta else nothing
         # A bound of an infimum is at most the value at any one point, and points are cheap.
-        if np.min(settled.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)) < math.log(
-            1 / self.delta
-        ):
-            return False
-        for part in (order[:4], order[4:32], order[32:]):
-            weighed = self._weigh(settled, leader, part, thorough=True)
-            if not np.all(self._passes(settled, leader, weighed)):
-                return False
-        return True
+        known = state.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)
+        order = np.argsort(known, kind="stable")[:-1]
+        if known[order[0]] < min(self._threshold, self._needed(state.process_of(leader))):
+            return nothing
+        for part in (order[:1], order[1:12], order[12:]):
+            weighed = self._weigh(state, leader, part, thorough=True)
+            passes = self._passes(state, leader, weighed)
+            if not np.all(passes):
+                return weighed.rows_of(np.flatnonzero(~passes))
+        return None
 
     def _passes(self, state: State, leader: int, weighed: Weighed) -> NDArray[np.bool_]:
         needed = self._needed(state.process_of(leader))
@@ -312,10 +349,18 @@ class Anytime:
         for item, proof, nats in zip(
             others, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True
         ):
-            points = {name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof}
+            points: dict[str, Any] = {
+                name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof
+            }
+            if "passes" in proof:
+                points["passes"] = [
+                    {"theta": embed(theta).tolist(), "penalty": penalty, "bend": bend}
+                    for theta, penalty, bend in proof["passes"]
+                ]
             rivals.append({"item": int(item), "nats": float(nats)} | proof | points)
+        tilted = {int(each["item"]) for each in rivals if each["rule"] == "directional"}
         content = {
-            "format": 1,
+            "format": FORMAT,
             "policy": self.name,
             "problem": problem.to_json(),
             "best": leader,
@@ -324,7 +369,7 @@ class Anytime:
             "missing": self.missing,
             "process": None if process is None else process.number,
             "far": {"theta": embed(far.centre).tolist(), "shares": far.shares.tolist()},
-            "stages": [_stage_of_certificate(each, embed) for each in state.filed[: state.sealed]],
+            "stages": [certified_stage(each, embed, process, tilted) for each in state.filed[: state.sealed]],
             "rivals": rivals,
         }
         return content | {"digest": digest(content)}
@@ -375,20 +420,6 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _stage_of_certificate(filed: Filed, embed: Callable[[Floats], Floats]) -> dict[str, Any]:
-    memo = filed.plan.memo
-    bets = [each | {"shifts": embed(np.array(each["shifts"])).tolist()} for each in memo["bets"]]
-    return {
-        "measurements": filed.plan.measurements.tolist(),
-        "planned": filed.plan.pulls.tolist(),
-        "pulls": filed.pulls.tolist(),
-        "wins": filed.wins.tolist(),
-        "experts": embed(np.array(memo["experts"])).tolist(),
-        "restart": memo["restart"],
-        "bets": bets,
-    }
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:

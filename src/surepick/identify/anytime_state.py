@@ -6,16 +6,16 @@ no harm (docs/anytime.md, section 4).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from surepick.identify.directional import BETS, Bets, Process
+from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
 from surepick.identify.problem import Problem
 from surepick.identify.soft_top_two import closeness
@@ -41,6 +41,8 @@ class State:
     experts: Floats
     """Fits that predicted the last stage: where the next ones start."""
     charge: bool
+    old: tuple[Floats, Floats] | None = None
+    """Pulls and wins of answers from before, which half of the experts know."""
 
     @property
     def asked(self) -> int:
@@ -61,11 +63,16 @@ class State:
             pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
             lost = (filed.plan.pulls - filed.pulls).astype(float) * self.charge
             plug_in = plug_in.after(
-                rows, where, pulls, wins, np.array(memo["experts"]), restart=memo["restart"], missing=lost
+                where, pulls, wins, np.array(memo["predictions"]), restart=memo["restart"], missing=lost
             )
             processes = after_stage(processes, memo, where, pulls, wins, lost, rows)
             sealed += 1
         return replace(self, plug_in=plug_in, processes=processes, sealed=sealed)
+
+    @cached_property
+    def found(self) -> dict[Any, Any]:
+        """What policies found out about this state, so that they need not twice."""
+        return {}
 
     def process_of(self, leader: int) -> Process | None:
         """The oldest process of this leader: it has the largest weight."""
@@ -96,8 +103,13 @@ class State:
 
     @cached_property
     def fits(self) -> Floats:
-        """The experts on all answers there are."""
-        return ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        """The experts on all answers there are, every other one on old answers, too."""
+        fits = ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        if self.old is not None:
+            pulls, wins = (new + old for new, old in zip(self.arrived, self.old, strict=True))
+            fits = fits.copy()
+            fits[::2] = ridge_experts(self.problem.rows, pulls, wins, self.experts)[::2]
+        return fits
 
     @cached_property
     def theta(self) -> Floats:
@@ -118,6 +130,13 @@ class State:
         return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
 
     @cached_property
+    def recent_information(self) -> Floats:
+        """The same of the questions planned after the last restart but one."""
+        rows, restarts = self.problem.rows, self.settled.plug_in.restarts
+        recent = self.planned - restarts[max(len(restarts) - 2, 0)].pulls
+        return np.asarray((rows.T * (recent * variance(rows @ self.theta))) @ rows)
+
+    @cached_property
     def leader(self) -> int:
         """The best item under the estimate."""
         return int(np.argmax(self.problem.points @ self.theta))
@@ -134,8 +153,9 @@ class State:
     def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
         """About how much evidence there is against each item already, in nats: what a certificate may come to.
 
-        Both processes at the point where the quadratic approximation has the rival catch up with the leader; with
-        `penalised` less about what the proof of a directional bound costs: λ times the room in the localiser.
+        Both processes at the point where the quadratic approximation has the rival catch up with the leader: no proof
+        can come to more. With `penalised` less about what the proof of a directional bound costs, λ times the room in
+        the localiser, and no more than the quadratic approximation.
         """
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
@@ -151,7 +171,7 @@ class State:
             bets = process.values(close, rows, theta)
             if penalised:
                 bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
-            found = np.maximum(found, logsumexp(bets, axis=1) - math.log(BETS))
+            found = np.maximum(found, log_sum(bets) - math.log(BETS))
         result = nats.copy()
         # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
         result[close] = np.minimum(found, nats[close]) if penalised else found
@@ -173,6 +193,33 @@ def after_stage(
         number = each["process"]
         if number == len(result):
             result.append(Process.begin(number, each["leader"]))
-        bets = Bets(np.array(each["rivals"], dtype=np.int64), np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]))
+        bets = Bets(
+            np.array(each["rivals"], dtype=np.int64),
+            np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]),
+            np.array(each["logits"]),
+            np.array(each["limits"]),
+        )
         result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
     return tuple(result)
+
+
+def certified_stage(
+    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
+) -> dict[str, Any]:
+    """A stage with the bets that the proof uses."""
+    memo = filed.plan.memo
+    bets = []
+    for each in memo["bets"]:
+        if process is not None and each["process"] == process.number:
+            kept = [place for place, rival in enumerate(each["rivals"]) if rival in rivals]
+            shifts = [embed(np.array(each["shifts"][place])).tolist() for place in kept]
+            bets.append(each | {"rivals": [each["rivals"][place] for place in kept], "shifts": shifts})
+    return {
+        "measurements": filed.plan.measurements.tolist(),
+        "planned": filed.plan.pulls.tolist(),
+        "pulls": filed.pulls.tolist(),
+        "wins": filed.wins.tolist(),
+        "predictions": memo["predictions"],
+        "restart": memo["restart"],
+        "bets": bets,
+    }

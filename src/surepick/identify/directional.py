@@ -1,7 +1,8 @@
 """The directional process: for every rival of a frozen leader a bet that θ is shifted where "rival best" shows least.
 
 For rival z, stage b and vector x with tilt c the factor of an answer Y is exp(cY − [m(v+c) − m(v)]), v = xᵀθ, of mean
-one under θ; tilts are fixed when the stage is planned (docs/anytime.md, section 2). Sums by powers of c, see `tilt`.
+one under θ; where c would be large, it is the likelihood ratio of a fixed prediction instead. Both are fixed when the
+stage is planned (docs/anytime.md, section 2). Sums by powers of c, see `tilt`.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.identify.tilt import TERMS, powers, rise
-from surepick.logistic import probability_of_yes, variance
+from surepick.logistic import probability_of_yes, softplus, variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -40,8 +41,16 @@ BETS = len(SIZES) + 1
 
 USUAL_NATS = 4.0
 
+DIGITS = 6
+"""Decimals kept of what is written into a stage's memo."""
+
 POSITIVE, NEGATIVE = TERMS + 1, TERMS + 3
 """Where the sums of n·c and n·c² over positive, and of n·|c| and n·c² over negative tilts begin."""
+
+ASKED, ONES = TERMS + 5, TERMS + 6
+"""Where answers that were predicted instead of tilted are counted, and the ones among them."""
+
+SUMS = TERMS + 7
 
 
 def weight(number: int) -> float:
@@ -60,10 +69,10 @@ class Process:
     columns: Integers
     """Measurements asked in it, one a column."""
     linear: Floats
-    """Σ c·(ones); rivals × bets."""
+    """Σ c·(ones), and the log-probability of the answers that were predicted; rivals × bets."""
     sums: Floats
-    """Σ n·cᵏ/k! for k = 1 … TERMS, Σ n·|c|^{TERMS+1}, and the four sums of POSITIVE and NEGATIVE; each rivals × bets
-    × columns."""
+    """Σ n·cᵏ/k! for k = 1 … TERMS, Σ n·|c|^{TERMS+1}, the four sums of POSITIVE and NEGATIVE, ASKED and ONES; each
+    rivals × bets × columns."""
     pulls: Floats
     """Answers in it to each column."""
 
@@ -71,25 +80,27 @@ class Process:
     def begin(cls, number: int, leader: int) -> "Process":
         """Before its first stage."""
         nothing = np.zeros(0, dtype=np.int64)
-        sums = np.zeros((TERMS + 5, 0, BETS, 0))
+        sums = np.zeros((SUMS, 0, BETS, 0))
         return cls(number, leader, nothing, nothing, np.zeros((0, BETS)), sums, np.zeros(0))
 
     def after(
         self, where: Integers, pulls: Floats, wins: Floats, missing: Floats, bets: "Bets", rows: Floats
     ) -> "Process":
-        """With the answers to one more stage; `missing` answers are charged the worst, −|c|."""
+        """With the answers to one more stage; `missing` answers are charged the worst of both."""
         columns, places = _union(self.columns, where)
         items, ranks = _union(self.items, bets.items)
-        sums = np.zeros((TERMS + 5, len(items), BETS, len(columns)))
+        sums = np.zeros((SUMS, len(items), BETS, len(columns)))
         sums[:, : len(self.items), :, : len(self.columns)] = self.sums
         linear = np.concatenate([self.linear, np.zeros((len(items) - len(self.items), BETS))])
-        tilts = bets.tilts(rows[where])
+        tilts, predicted = bets.tilts(rows[where])
         positive, negative = np.maximum(tilts, 0.0), np.maximum(-tilts, 0.0)
         signed = np.stack([positive, positive**2, negative, negative**2])
-        added = np.concatenate([powers(tilts), signed]) * pulls
+        added = np.concatenate([powers(tilts) * pulls, signed * pulls, [predicted * pulls, predicted * wins]])
         kinds = np.arange(BETS)
         sums[:, ranks[:, None, None], kinds[None, :, None], places[None, None, :]] += added
+        yes, no = softplus(-bets.logits), softplus(bets.logits)
         linear[ranks] += tilts @ wins - np.abs(tilts) @ missing
+        linear[ranks] -= predicted @ (yes * wins + no * (pulls - wins) + np.maximum(yes, no) * missing)
         total = np.concatenate([self.pulls, np.zeros(len(columns) - len(self.columns))])
         total[places] += pulls
         return replace(self, items=items, columns=columns, linear=linear, sums=sums, pulls=total)
@@ -97,8 +108,8 @@ class Process:
     def values(self, items: Integers, rows: Floats, theta: Floats) -> Floats:
         """The log of each bet against each of these rivals at the rival's own θ, up to the remainder; rivals × bets."""
         linear, sums = self.rows_of(items)
-        yes = probability_of_yes(theta @ rows[self.columns].T)[:, None, :]
-        return np.asarray(linear - np.sum(rise(sums, np.broadcast_to(yes, sums.shape[1:]), 0), axis=2))
+        logits = np.broadcast_to((theta @ rows[self.columns].T)[:, None, :], sums.shape[1:])
+        return np.asarray(linear + np.sum(growth(sums, logits), axis=2))
 
     def mean_tilts(self, items: Integers) -> Floats:
         """The largest mean |c| on one vector, of each bet against each of these rivals: about the λ its proof takes."""
@@ -117,7 +128,7 @@ class Process:
         place = {int(column): number for number, column in enumerate(where)}
         answered = self.pulls > 0  # a vector of which all answers are missing is in no evidence, and its sums are zero
         places = np.array([place[int(column)] for column in self.columns[answered]], dtype=np.int64)
-        result = np.zeros((TERMS + 5, len(items), len(where)))
+        result = np.zeros((SUMS, len(items), len(where)))
         result[:, :, places] = np.einsum("zk,jzkx->jzx", shares, sums[..., answered])
         return constant, result
 
@@ -128,22 +139,35 @@ class Process:
         known = ranks >= 0
         if known.all():
             return self.linear[ranks], self.sums[:, ranks]
-        linear, sums = np.zeros((len(items), BETS)), np.zeros((TERMS + 5, len(items), BETS, len(self.columns)))
+        linear, sums = np.zeros((len(items), BETS)), np.zeros((SUMS, len(items), BETS, len(self.columns)))
         linear[known] = self.linear[ranks[known]]
         sums[:, known] = self.sums[:, ranks[known]]
         return linear, sums
 
 
+def growth(sums: Floats, logits: Floats) -> Floats:
+    """What the answers to each vector add to the log of a bet at v = xᵀθ, up to the linear terms and the remainder."""
+    predicted = sums[ASKED] * softplus(logits) - sums[ONES] * logits
+    return np.asarray(predicted - rise(sums, probability_of_yes(logits), 0))
+
+
 @dataclass(frozen=True, eq=False)
 class Bets:
-    """The shifts of one stage: for each rival a vector D; an answer to x is tilted by xᵀD, cut at ±TILT."""
+    """The bets of one stage: for each rival a shift D; an answer to x is tilted by c = xᵀD, cut at ±TILT.
+
+    Where |c| is beyond the limit of x, its answers are predicted with the logit given for x instead.
+    """
 
     items: Integers
     shifts: Floats
+    logits: Floats
+    limits: Floats
 
-    def tilts(self, rows: Floats) -> Floats:
-        """c for every rival and vector."""
-        return np.asarray(np.clip(self.shifts @ rows.T, -TILT, TILT))
+    def tilts(self, rows: Floats) -> tuple[Floats, Floats]:
+        """c for every rival, bet and vector of the stage, and 1 where answers are predicted instead (c is 0 there)."""
+        wanted = self.shifts @ rows.T
+        predicted = np.abs(wanted) > self.limits
+        return np.where(predicted, 0.0, np.clip(wanted, -TILT, TILT)), predicted.astype(np.float64)
 
 
 def good_bets(
@@ -157,12 +181,14 @@ def good_bets(
     behind: Floats,
     epsilon: float,
     nats: float,
+    inverse: Floats,
 ) -> Bets:
     """Shifts that keep the accumulated gradient proportional to y, and orthogonal to all else (any would be valid).
 
     D = [H_b + H_p/R]⁻¹(κ·y − G), H_b the information of the stage at the estimate, H_p that of all stages of the
     process and this one, G the accumulated Σ n·x·[μ(v+c) − μ(v)], κ = min(gap, √(2·nats·‖y‖²))/‖y‖² in H_p⁻¹: never
-    more than √(2·nats) standard errors.
+    more than √(2·nats) standard errors. A prediction beats a tilt that is cut where its standard error is smaller than
+    what is cut off.
     """
     where, pulls = planned
     away = points[process.leader] - points[rivals]
@@ -190,7 +216,9 @@ def good_bets(
         # What was bet along y is never taken back.
         wanted = np.maximum(strength, along)[:, :, None] * away[:, None, :] - gained
     solver = np.linalg.inv(now + together / CATCH_UP + floor)
-    return Bets(rivals, wanted @ solver)
+    asked = rows[where]
+    limits = TILT + np.sqrt(np.einsum("xi,ij,xj->x", asked, inverse, asked))
+    return Bets(rivals, np.round(wanted @ solver, DIGITS), np.round(logits[where], DIGITS), np.round(limits, DIGITS))
 
 
 def _union(known: Integers, more: Integers) -> tuple[Integers, Integers]:

@@ -47,6 +47,12 @@ class Vectors:
         return np.array([np.einsum("xi,xi->x", self.rows @ each, self.rows) for each in inverses])
 
 
+def log_sum(terms: Floats) -> Floats:
+    """log Σ exp along the last axis; SciPy's costs more in checks than in sums at this size."""
+    most = np.max(terms, axis=-1, keepdims=True)
+    return np.asarray(np.log(np.sum(np.exp(terms - most), axis=-1)) + most[..., 0])
+
+
 def losses(vectors: Vectors, pulls: Floats, wins: Floats, theta: Floats) -> Floats:
     """The value of every loss at its own θ."""
     logits = theta @ vectors.rows.T
@@ -131,14 +137,16 @@ def certified_infima(
     """How many nats each loss at θ is at most above its infimum over normalᵀθ' ≤ normalᵀθ, and the multiplier ν ≥ 0.
 
     Proposition 5 of docs/theory.md with q = μ − s·xᵀu, u = H⁻¹(gradient + ν·normal): infinite where some q leaves
-    [0, 1]. The linear system is solved to rounding; what is left of it is added as a bound on the error by
-    `residual`·(distance) only where it is not negligible, so a singular H gives an infinite gap.
+    (0, 1). The linear system is solved to rounding; a q* that balances exactly is then within s·‖x‖·‖what is left‖ (in
+    H⁻¹), and what its entropy may lack is added. A singular H gives an infinite gap.
     """
     logits = theta @ vectors.rows.T
     yes, no = probability_of_yes(logits), probability_of_yes(-logits)
-    gradient = (pulls * yes - wins) @ vectors.rows
+    misses = (pulls - wins) * yes
+    gradient = (misses - wins * no) @ vectors.rows
     hessian = vectors.information(pulls * yes * no)
-    inverse = inverses(hessian)
+    inverse, trace = _inverted(hessian)
+    sound = trace <= 1e10  # within a factor of 1.01: only sizes of errors depend on it
     across = np.einsum("zij,zj->zi", inverse, normals)
     towards = np.einsum("zij,zj->zi", inverse, gradient)
     multiplier = np.maximum(-np.einsum("zi,zi->z", normals, towards) / np.einsum("zi,zi->z", normals, across), 0.0)
@@ -146,11 +154,26 @@ def certified_infima(
     wanted = gradient + multiplier[:, None] * normals
     for _ in range(2):  # iterative refinement: q must balance to rounding
         step += np.einsum("zij,zj->zi", inverse, wanted - np.einsum("zij,zj->zi", hessian, step))
+    # What is left along the normal only changes ν; across it, add what rounding may have hidden.
+    unit = normals / np.sqrt(np.einsum("zi,zi->z", normals, normals))[:, None]
     left = wanted - np.einsum("zij,zj->zi", hessian, step)
-    scale = np.sqrt(np.diagonal(hessian, axis1=1, axis2=2))
-    unsolved = np.max(np.abs(left) / np.maximum(scale, 1e-290), axis=1) > 1e-7
+    left = np.abs(left - unit * np.einsum("zi,zi->z", unit, left)[:, None])
+    aside = np.sqrt(np.maximum(np.einsum("xi,xi->x", vectors.rows, vectors.rows) - (unit @ vectors.rows.T) ** 2, 0.0))
+    left += 1e-15 * np.sum((misses + wins * no) * (aside + 1e-15), axis=1)[:, None]
+    apart = (
+        yes
+        * no
+        * np.sqrt(
+            np.maximum(vectors.squared_norms(inverse), 0.0)
+            * (np.trace(inverse, axis1=1, axis2=2) * np.einsum("zi,zi->z", left, left))[:, None]
+        )
+    )
     change = step @ vectors.rows.T
     lower, upper = -no * change, yes * change
-    outside = np.any((np.minimum(lower, upper) < -1.0) & (pulls > 0), axis=1)
     gap = np.sum(pulls * (yes * bennett(lower) + no * bennett(upper)), axis=1)
-    return np.where(outside | unsolved | ~np.isfinite(gap), np.inf, gap), multiplier
+    # q = yes·(1 + lower) and 1 − q = no·(1 + upper)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ones, zeros = yes * (1 + lower), no * (1 + upper)
+        outside = np.any((~(2 * apart < np.minimum(ones, zeros))) & (pulls > 0), axis=1)
+        lost = np.sum(np.where(pulls > 0, pulls * apart * (np.abs(np.log(ones) - np.log(zeros)) + 1), 0.0), axis=1)
+    return np.where(outside | ~sound | ~np.isfinite(gap + lost), np.inf, gap + lost), multiplier

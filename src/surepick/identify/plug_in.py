@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
-from surepick.identify.many import Vectors, losses, minimise_many
-from surepick.logistic import softplus
+from surepick.identify.many import Vectors, log_sum, losses, minimise_many
+from surepick.logistic import softplus, variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 RIDGES = np.array([10.0, 1.0, 0.1, 0.01])
 """Experts: ridge fits with these weights, after scaling the longest vector of the problem to length one."""
 
-FIRST_RESTART = 4
+FIRST_RESTART = 2
 """Restart j ≥ 1 begins with the first stage planned after FIRST_RESTART·2^j·d answers; restart 0 with the first."""
 
 
@@ -45,22 +45,20 @@ class PlugIn:
 
     def after(
         self,
-        rows: Floats,
         where: Integers,
         pulls: Floats,
         wins: Floats,
-        experts: Floats,
+        predictions: Floats,
         *,
         restart: bool,
         missing: Floats,
     ) -> "PlugIn":
-        """With one more stage, predicted by `experts`; `missing` answers are charged the worst (zero to ignore)."""
+        """With one more stage, of which expert e predicted row e of logits; `missing` ones are charged the worst."""
         restarts = self.restarts
         if restart:
             restarts = (*restarts, Restart(self.pulls, self.wins, self.scores))
-        logits = rows[where] @ experts.T
-        yes, no = softplus(-logits), softplus(logits)
-        scores = self.scores - wins @ yes - (pulls - wins) @ no - missing @ np.maximum(yes, no)
+        yes, no = softplus(-predictions), softplus(predictions)
+        scores = self.scores - yes @ wins - no @ (pulls - wins) - np.maximum(yes, no) @ missing
         total, ones = self.pulls.copy(), self.wins.copy()
         total[where] += pulls
         ones[where] += wins
@@ -88,7 +86,7 @@ class Evidence:
         """The evidence of all answers in the process."""
         where = np.flatnonzero(process.pulls)
         offsets = [
-            float(logsumexp(process.scores - each.scores)) - np.log(len(RIDGES)) - np.log((j + 1) * (j + 2))
+            float(log_sum(process.scores - each.scores)) - np.log(len(RIDGES)) - np.log((j + 1) * (j + 2))
             for j, each in enumerate(process.restarts)
         ]
         return cls(
@@ -114,7 +112,7 @@ class Evidence:
 
     def log_evidence(self, theta: Floats) -> Floats:
         """log E(θ), one number a θ."""
-        return np.asarray(logsumexp(self.terms(theta), axis=1))
+        return log_sum(self.terms(theta))
 
     @cached_property
     def least(self) -> tuple[Floats, "Minorant", Floats]:
@@ -144,6 +142,20 @@ class Minorant:
     def rows_of(self, which: NDArray[np.intp]) -> "Minorant":
         """For some of the rivals."""
         return Minorant(self.vectors, self.pulls[which], self.wins[which], self.constant[which])
+
+
+def predicted(rows: Floats, pulls: Floats, fits: Floats, asked: Floats) -> Floats:
+    """Logits that the experts predict for vectors: less extreme than their fits, by how uncertain these are.
+
+    The mean of μ(v) over v ~ N(a, b) is about μ(a/√(1 + πb/8)) (MacKay 1992); b is the variance of the ridge posterior.
+    """
+    where = np.flatnonzero(pulls)
+    some = Vectors(np.ascontiguousarray(rows[where]))
+    longest = np.max(np.einsum("xi,xi->x", rows, rows))
+    information = some.information(pulls[where] * variance(fits @ some.rows.T))
+    inverse = np.linalg.inv(information + (RIDGES * longest)[:, None, None] * np.eye(rows.shape[1]))
+    doubt = np.einsum("xi,eij,xj->ex", asked, inverse, asked)
+    return np.asarray(fits @ asked.T / np.sqrt(1 + np.pi / 8 * doubt))
 
 
 def ridge_experts(rows: Floats, pulls: Floats, wins: Floats, start: Floats) -> Floats:

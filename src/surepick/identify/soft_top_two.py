@@ -22,6 +22,10 @@ RIVALS = 96
 """Closest rivals considered."""
 
 
+CANDIDATES = 256
+"""Vectors among which the choices of a stage are made."""
+
+
 @dataclass(frozen=True)
 class Form:
     """How to weigh rivals and old information."""
@@ -61,15 +65,18 @@ def choose(
     nats: Floats,
     form: Form,
     *,
+    enough: float,
     doubtful: bool = False,
-) -> tuple[Integers, Integers]:
-    """Measurements and how often to ask each, `size` questions in all; O(picks · vectors · rivals).
+) -> Integers:
+    """How often to ask each measurement, `size` questions in all; O(picks · vectors · rivals).
 
+    Rivals with `enough` nats against them count no more while there are others: many of them would outweigh the last.
     `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
     agree call questions useless that were never asked.
     """
     close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
     weights = np.exp(-(nats[close] - nats[close[0]]) / form.temperature)
+    weights = np.where(nats[close] > max(enough, nats[close[0]]), 0.0, weights)
     close, weights = close[weights > 1e-4], weights[weights > 1e-4]
     weights /= weights.sum()
     inverse = np.linalg.inv(form.memory * information + ridge * np.eye(rows.shape[1]))
@@ -80,6 +87,10 @@ def choose(
     logits = np.abs(rows @ theta)
     spread = variance(np.maximum(logits - np.sqrt(own), 0.0) if doubtful else logits)
     across = np.einsum("zi,ij,zj->z", away, inverse, away)
+    # What is worth little at first is hardly ever worth most later in the stage.
+    gain = spread / (1.0 + spread * own) * ((cross**2) @ (weights / across))
+    few = np.sort(np.argsort(-gain, kind="stable")[:CANDIDATES])
+    asked, seen, cross, own, spread = rows[few], seen[few], cross[few], own[few], spread[few]
     picks = min(size, PICKS)
     repeats = np.full(picks, size // picks)
     repeats[: size % picks] += 1
@@ -87,14 +98,30 @@ def choose(
     for times in repeats:
         gain = spread / (1.0 + spread * own) * ((cross**2) @ (weights / across))
         chosen = int(np.argmax(gain))
-        counts[chosen] += times
+        counts[few[chosen]] += times
         strength = times * spread[chosen]
         shrink = strength / (1.0 + strength * own[chosen])
-        column = seen @ rows[chosen]
+        column = seen @ asked[chosen]
         cross_row = cross[chosen].copy()
         seen -= shrink * np.outer(column, seen[chosen])
         cross -= shrink * np.outer(column, cross_row)
         own -= shrink * column**2
         across -= shrink * cross_row**2
-    where = np.flatnonzero(counts)
-    return where, counts[where]
+    return counts
+
+
+def cover(rows: Floats, theta: Floats, information: Floats, ridge: float, size: int) -> Integers:
+    """How often to ask each vector so that none is left without answers: always the one known worst, `size` in all."""
+    spread = variance(rows @ theta)
+    seen = rows @ np.linalg.inv(information + ridge * np.eye(rows.shape[1]))
+    own = np.einsum("xi,xi->x", seen, rows)
+    counts = np.zeros(len(rows), dtype=np.int64)
+    for part in np.array_split(np.arange(size), min(size, 2 * PICKS)):
+        chosen = int(np.argmax(own))
+        strength = len(part) * spread[chosen]
+        shrink = strength / (1.0 + strength * own[chosen])
+        column = seen @ rows[chosen]
+        seen -= shrink * np.outer(column, seen[chosen])
+        own -= shrink * column**2
+        counts[chosen] += len(part)
+    return counts

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick.identify.anytime_state import State
-from surepick.identify.certify import directional_bounds, localiser, plug_in_bounds
+from surepick.identify.certify import localiser, plug_in_bounds
+from surepick.identify.contract import HOPELESS, directional_bounds
 from surepick.identify.directional import BETS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-HOPELESS = 6.0
-"""A bet whose estimated bound lacks more nats than this is not tried."""
+SINGLE = 2
+"""Bets tried one by one, where all of them together prove too little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,16 @@ class Weighed:
     directional: Floats
     proofs: tuple[dict[str, Any], ...]
     """For each what the bound was found with, for a certificate; in coordinates of the span."""
+
+    @classmethod
+    def none(cls) -> "Weighed":
+        """Of no rival."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), ())
+
+    def rows_of(self, which: NDArray[np.intp]) -> "Weighed":
+        """Some of them."""
+        proofs = tuple(self.proofs[number] for number in which)
+        return Weighed(self.items[which], self.plug_in[which], self.directional[which], proofs)
 
 
 def weigh(
@@ -57,31 +68,37 @@ def weigh(
         if len(left) and process is not None:
             worth = process.values(items[near[left]], problem.rows, found.points[left])
             # All bets by their worth, then single ones: large tilts prove much, but cost a large λ.
-            mixes, hopes = [softmax(worth, axis=1)], [np.full(len(left), np.inf)]
+            mixes = [softmax(worth, axis=1)]
             if thorough:
-                room = np.maximum(threshold - found.bounds[left], 0.0)
+                room = np.clip(threshold - found.bounds[left], 0.0, 1e3)
                 promise = worth - process.mean_tilts(items[near[left]]) * room[:, None]
                 order = np.argsort(-promise, axis=1)
-                mixes += [np.eye(BETS)[order[:, place]] for place in range(BETS)]
-                hopes += [np.take_along_axis(promise, order[:, place : place + 1], 1)[:, 0] for place in range(BETS)]
-            for mix, hope in zip(mixes, hopes, strict=True):
-                open_ = np.flatnonzero((directional[near[left]] < needed) & (hope > needed - HOPELESS))
+                mixes += [np.eye(BETS)[order[:, place]] for place in range(SINGLE)]
+            for mix in mixes:
+                lacking = needed - directional[near[left]]
+                open_ = np.flatnonzero((lacking > 0) & ((lacking < HOPELESS) | ~np.isfinite(lacking)))
                 which = left[open_]
                 if not len(which):
                     continue
                 linear, sums = process.mixed(items[near[which]], mix[open_], evidence.where)
                 tilted = directional_bounds(
-                    evidence, found.rows_of(which), linear, sums, away[near[which]], epsilon, threshold
+                    evidence,
+                    found.rows_of(which),
+                    linear,
+                    sums,
+                    away[near[which]],
+                    epsilon,
+                    threshold,
+                    target=needed + 1e-6,
                 )
                 for place, number in enumerate(near[which]):
                     if tilted.bounds[place] > directional[number]:
                         directional[number] = tilted.bounds[place]
                         proofs[number] = {
                             "rule": "directional",
-                            "theta": tilted.points[place],
                             "centre": tilted.centres[place],
                             "shares": tilted.shares[place].tolist(),
                             "bets": mix[open_[place]].tolist(),
-                            "penalty": float(tilted.penalties[place]),
+                            "passes": tilted.passes[place],
                         }
     return Weighed(items, plug_in, directional, tuple(proofs))

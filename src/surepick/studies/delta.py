@@ -2,7 +2,7 @@
 
 Near ties, many near-best rivals, answers of little variance, gaps too small for the budget (where an honest policy
 claims nothing), exact ties (where any claim to be certain counts as an error), and for Anytime more of the kind
-(`delta_anytime`). A policy whose widths are cut to a third, and a likelihood ratio that does not pay for looking again
+(`delta_anytime`). A policy whose widths are cut to a fifth, and a likelihood ratio that does not pay for looking again
 and again, must be caught by the same test.
 """
 
@@ -30,7 +30,7 @@ DELTAS = (0.05, 0.1, 0.3)
 FALSE_ALARM = 1e-3
 """Chance that the whole study accuses some policy that keeps its word (divided evenly over all its tests)."""
 
-CONTROL = "control: a third of the width"
+CONTROL = "control: a fifth of the width"
 CONTROLS = (CONTROL, UNPAID)
 BUDGET = 3 * 10**5
 """Exact ties and hairline gaps end here."""
@@ -71,13 +71,13 @@ EVERYWHERE = FAMILIES | delta_anytime.FAMILIES
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk(RageGlm):
-    """RageGlm with a third of its radius: the negative control."""
+    """RageGlm with a fifth of its radius: the negative control."""
 
     def _estimate(self, state: Stages) -> Estimate | None:
         estimate = super()._estimate(state)
         if estimate is None:
             return None
-        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 3)
+        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 5)
 
 
 def tasks(options: Options) -> list[Params]:

@@ -1,7 +1,7 @@
 """Simulated truths and recorded answers: what studies, benches and tests ask their questions to."""
 
 from surepick.worlds.people import person
-from surepick.worlds.recorded import RecordedJudge, read_votes, turned_to_votes
+from surepick.worlds.recorded import RecordedJudge, read_votes, turned_to_votes, warm_answers
 from surepick.worlds.synthetic import (
     CATALOGUE,
     catalogue,
@@ -32,5 +32,6 @@ __all__ = [
     "read_votes",
     "soare",
     "turned_to_votes",
+    "warm_answers",
     "world",
 ]

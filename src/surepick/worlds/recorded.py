@@ -5,7 +5,7 @@ to votes that there are. Anytime is proved for any choice of questions made befo
 verdict on recorded votes is as good as on live ones, if the recorded questions did not depend on later answers.
 """
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -138,6 +138,17 @@ def read_votes(items: ItemTable | str | PathLike[str], answers: str | PathLike[s
     for vote in votes:
         left.setdefault(vote.asked, deque()).append(vote)
     return problem, RecordedJudge(problem, tuple(votes), left, tuple(unused))
+
+
+def warm_answers(problem: Problem, judge: RecordedJudge) -> tuple[tuple[int, int, int], ...]:
+    """Decisive votes on what can be asked in a problem of the same items, as (measurement, pulls, wins)."""
+    rows = {_asked(*about): row for row, about in enumerate(problem.about)}
+    pulls, wins = Counter[int](), Counter[int]()
+    for vote in judge.votes:
+        if vote.asked in rows and isinstance(vote.answer, int):
+            pulls[rows[vote.asked]] += 1
+            wins[rows[vote.asked]] += vote.answer
+    return tuple((row, pulls[row], wins[row]) for row in sorted(pulls))
 
 
 def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
