@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from PIL import Image
 
 from house import DESKTOP, House, running_browser, running_house
 from running_service import TOKEN
@@ -47,7 +48,7 @@ def main(folder: Path) -> None:
         running_house(Path(data)) as house,
         running_browser() as browser,
     ):
-        study = house.study(items, title="Which colour for the door?", delta=0.1, epsilon=0.0, seed=3)
+        study = house.study(items, title="Which colour for the door?")
         for name, size in (("phone", {"width": 360, "height": 720}), ("desktop", DESKTOP)):
             page = browser.new_context(viewport=size).new_page()
             page.goto(house.link(study, f"Jo on a {name}"))
@@ -55,7 +56,8 @@ def main(folder: Path) -> None:
             page.wait_for_timeout(500)
             page.screenshot(path=folder / f"judge_{name}.png")
             page.close()
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        study = house.study(items, title="Which colour for the door?", delta=0.1, epsilon=0.0, seed=3)
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
         page = context.new_page()
         page.goto(f"{house.base}/study/{study}#{TOKEN}")
         page.locator("#evidence").wait_for(state="attached")
@@ -64,7 +66,7 @@ def main(folder: Path) -> None:
             for name in ("Ann", "Ben", "Cleo")
         }
         simulated_judges(house, study, people, most=25, seed=1)
-        page.wait_for_function("() => further.textContent !== '–'", timeout=240_000)
+        page.wait_for_function("() => further.textContent !== '–'", timeout=150_000)
         page.wait_for_function("() => judges.textContent.includes('25')", timeout=60_000)
         page.screenshot(path=folder / "dashboard.png", full_page=True)
         simulated_judges(house, study, people, most=1_000, seed=2)
@@ -72,6 +74,8 @@ def main(folder: Path) -> None:
         page.wait_for_timeout(5_000)
         page.goto(f"{house.base}/study/{study}/result")
         page.screenshot(path=folder / "result.png", full_page=True)
+    for name in ("judge_phone", "judge_desktop", "dashboard", "result"):  # few colours make small files
+        Image.open(folder / f"{name}.png").quantize(128).save(folder / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -98,15 +98,17 @@ function drawVerdict() {
   const { verdict, notice, forecast } = current;
   const claim = find("claim");
   if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
-  else claim.textContent = "No answers yet";
+  else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
   const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
-  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || "";
+  const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that goes unanswered for ${current.lease} seconds is given up.`;
+  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || (current.answers && current.waiting ? held : "");
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
   const alive = verdict ? verdict.surviving : [...items.keys()];
   find("possible").textContent = `${alive.length} of ${items.size}`;
-  const range = forecast && ` (${forecast.low}–${forecast.high ?? "?"})`;
-  find("further").textContent = !forecast ? (decided() ? "0" : "–") : `${forecast.further ?? "many"}${range}`;
+  const number = (value, unknown) => value?.toLocaleString("en") ?? unknown;
+  const further = forecast && `${number(forecast.further, "many")} (${number(forecast.low)}–${number(forecast.high, "?")})`;
+  find("further").textContent = further ?? (decided() ? "0" : "–");
   const out = [...items.keys()].filter((name) => !alive.includes(name));
   find("surviving").replaceChildren(
     ...[...alive.map((name) => [name, ""]), ...out.map((name) => [name, "out"])]
