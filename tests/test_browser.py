@@ -107,7 +107,7 @@ def test_a_judge_answers_to_the_verdict(house: House, visit: Any, how: str, size
     expect(page.locator("#notice-title")).to_have_text("That is all, thank you!")
     found = house.result(study)
     assert (found["best"], found["status"], found["guarantee"]) == ("sea", "within epsilon", "proved")
-    expect(page.locator("#notice-text")).to_contain_text(f"Your {found['answers']} answers counted.")
+    expect(page.locator("#notice-text")).to_contain_text(f"Your {len(house.answers(study))} answers counted.")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
