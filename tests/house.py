@@ -26,7 +26,7 @@ QUIET = [
 PHONE = {"width": 320, "height": 640}
 DESKTOP = {"width": 1280, "height": 800}
 COLOURS = {"Sea": "#2a6f97", "Clay": "#bc6c25", "Plum": "#7b2d6e", "Moss": "#6a994e"}
-"""Liked in this order, the first best, by a judge who never errs."""
+"""Liked in this order, the first best."""
 
 
 class House:
