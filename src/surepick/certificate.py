@@ -206,10 +206,21 @@ class _Checker:
             raise CertificateRefused(f"{name!r} is not far enough behind to be passed without a closer look.")
 
     def _plug_in(self, claim: Mapping[str, Any], y: Floats) -> float:
-        """inf of the minorant over the half-space, by Fenchel's inequality at a balanced q."""
+        """inf of the minorant over the half-space, by Fenchel's inequality at a balanced q.
+
+        A claim may name the questions it looks at: no loss is negative, so leaving others out only lowers the bound.
+        """
         n, k, constant = self._minorant(claim["shares"])
-        x = self.rows[self.asked]
-        theta = _onto(np.asarray(claim["theta"]) @ self.basis, y, self.epsilon)
+        x, theta = self.rows[self.asked], np.asarray(claim["theta"]) @ self.basis
+        if "kept" in claim:
+            some = np.isin(self.asked, claim["kept"])
+            n, k, x = n[some], k[some], x[some]
+            _, sizes, directions = np.linalg.svd(x, full_matrices=False)
+            basis = directions[sizes > 1e-9 * sizes[0]].T
+            if _norm(y - basis @ (y @ basis)) > 1e-7 * _norm(y):
+                return -math.inf
+            x, y, theta = x @ basis, y @ basis, theta @ basis
+        theta = _onto(theta, y, self.epsilon)
         v = x @ theta
         mu, nu = _mu(v), _mu(-v)
         pushes = (n - k) * mu - k * nu

@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from surepick.identify.many import certified_infima, inverses_from_above, minimise_many
+from surepick.identify.many import Vectors, certified_infima, inverses_from_above, losses, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
+from surepick.linalg import span_of
 from surepick.logistic import probability_of_yes, softplus, variance
 
 Floats = NDArray[np.float64]
 
+
+CERTAIN = 1e-4
+"""Nats below which the answers to a question are all as expected, and a proof can do without them."""
 
 SMALL = 1e-3
 """Share that all restarts divide alike."""
@@ -33,6 +37,8 @@ class Passed:
     below: Minorant
     shares: Floats
     multipliers: Floats
+    partial: tuple[tuple[Floats, NDArray[np.int64]] | None, ...]
+    """Where a bound looks at some measurements only, its own point and those (see `_without_certainties`)."""
 
     def rows_of(self, which: NDArray[np.intp]) -> "Passed":
         """For some of the rivals."""
@@ -42,6 +48,7 @@ class Passed:
             self.below.rows_of(which),
             self.shares[which],
             self.multipliers[which],
+            tuple(self.partial[number] for number in which),
         )
 
 
@@ -65,7 +72,44 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
         if iterations == 4:
             shares = (shares + _shares(evidence, theta)) / 2
     gap, multiplier = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
-    return Passed(below.values(theta) - gap, theta, below, shares, multiplier)
+    bounds = below.values(theta) - gap
+    partial: list[tuple[Floats, NDArray[np.int64]] | None] = [None] * len(normals)
+    for number in np.flatnonzero(~np.isfinite(bounds)):
+        found = _without_certainties(below.rows_of(np.array([number])), theta[number], normals[number], epsilon)
+        if found is not None:
+            bounds[number], point, kept = found
+            partial[number] = point, evidence.where[kept]
+    return Passed(bounds, theta, below, shares, multiplier, tuple(partial))
+
+
+def _without_certainties(
+    below: Minorant, theta: Floats, normal: Floats, epsilon: float
+) -> tuple[float, Floats, NDArray[np.intp]] | None:
+    """A bound where the least point is at infinity, with its point and the vectors it looks at; None if there is none.
+
+    Where all answers to some questions agree, θ may go to infinity at no cost, and no dual point is inside (0, 1)ⁿ. But
+    no loss is negative, so any part of the vectors bounds the whole from below: those that cost nothing are left out.
+    """
+    rows, pulls, wins = below.vectors.rows, below.pulls[0], below.wins[0]
+    kept, point = np.flatnonzero(pulls > 0), theta
+    for _ in range(3):
+        logits = rows[kept] @ point
+        costs = wins[kept] * softplus(-logits) + (pulls - wins)[kept] * softplus(logits)
+        kept = kept[costs > CERTAIN]
+        if not len(kept):
+            return None
+        span = span_of(rows[kept])
+        if not span.contains(normal[None, :])[0]:
+            return None
+        part = Vectors(np.ascontiguousarray(span.coordinates(rows[kept])))
+        y, counts = span.coordinates(normal)[None, :], (pulls[None, kept], wins[None, kept])
+        start = onto(span.coordinates(point)[None, :], y, epsilon)
+        here = onto(minimise_many(part, *counts, start, normals=y, tolerance=1e-3, iterations=16), y, epsilon)
+        gap, _ = certified_infima(part, *counts, here, y)
+        point = span.embed(here[0])
+        if np.isfinite(gap[0]):
+            return float(below.constant[0] + losses(part, *counts, here)[0] - gap[0]), point, kept
+    return None
 
 
 def _shares(evidence: Evidence, theta: Floats) -> Floats:

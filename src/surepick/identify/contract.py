@@ -98,7 +98,7 @@ def _aged(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, a
     theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
     theta = onto(theta, normals, epsilon)
     _, multipliers = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
-    return Passed(passed.bounds, theta, below, shares, multipliers)
+    return Passed(passed.bounds, theta, below, shares, multipliers, passed.partial)
 
 
 def _curvature(sums: Floats, steepest: Floats) -> Floats:

@@ -62,8 +62,10 @@ def weigh(
     if len(near):
         found = plug_in_bounds(evidence, away[near], epsilon, np.broadcast_to(far.centre, away[near].shape))
         plug_in[near] = found.bounds
-        for number, point, shares in zip(near, found.points, found.shares, strict=True):
+        for number, point, shares, partial in zip(near, found.points, found.shares, found.partial, strict=True):
             proofs[number] = {"rule": "plug-in", "theta": point, "shares": shares.tolist()}
+            if partial is not None:
+                proofs[number] |= {"theta": partial[0], "kept": partial[1].tolist()}
         left = np.flatnonzero(found.bounds < threshold)
         if len(left) and process is not None:
             worth = process.values(items[near[left]], problem.rows, found.points[left])
