@@ -185,3 +185,15 @@ class TestRecordedVotes:
         assert verdict.status in (Status.BUDGET_SPENT, Status.CERTAIN)
         assert verdict.questions <= votes - judge.remaining
         assert verdict.best in problem.names
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 2.0])
+@pytest.mark.parametrize("items", [np.eye(4), [[1, 0], [0.4, 0.5], [0.2, 0.9], [0, 1]]], ids=["bare", "features"])
+def test_a_judge_who_never_errs_gets_a_verdict_with_a_certificate(items, epsilon):
+    problem = Problem.from_pairs(items, names=list("abcd"))
+    session = Session(problem, Anytime(delta=0.2, epsilon=epsilon, budget=100), seed=1)
+    while questions := session.ask(1):
+        session.tell(questions[0].id, int(questions[0].first < questions[0].second))
+    assert session.verdict().status.decided
+    assert session.verdict().best == "a"
+    assert verify_certificate(session.certificate()).best == "a"
