@@ -13,7 +13,12 @@ import surepick
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MODULES = [info.name for info in pkgutil.walk_packages(surepick.__path__, "surepick.")]
+RUN_WHEN_IMPORTED = ("__main__", "migrations.env")
+MODULES = [
+    info.name
+    for info in pkgutil.walk_packages(surepick.__path__, "surepick.")
+    if not info.name.endswith(RUN_WHEN_IMPORTED)
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
