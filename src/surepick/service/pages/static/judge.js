@@ -39,8 +39,12 @@ async function start() {
   document.title = invitation.title;
   find("title").textContent = invitation.title;
   for (const entry of outbox.entries) handled.add(entry.question);
-  mine += handled.size;
   outbox.open(invitation.study);
+  if (handled.size) {
+    // They may have been sent when the page went away; once they are, the server knows how many answers there are.
+    await outbox.flush();
+    mine = (await request("GET", "/judge/invitation", { token }).catch(() => invitation)).answers;
+  }
   document.addEventListener("keydown", onKey);
   for (const button of document.querySelectorAll("[data-answer]")) {
     button.addEventListener("click", () => answer(button.dataset.answer));
