@@ -11,6 +11,7 @@ from scipy.io import savemat
 from scipy.stats import binom
 
 from databases import fresh_database, postgres_folder, postgres_server
+from surepick import Tally
 from surepick.logistic import probability_of_yes
 
 settings.register_profile("surepick", derandomize=True, deadline=None, max_examples=50, print_blob=False)
@@ -80,3 +81,12 @@ def write_zappos(folder: Path, *, images: int = 60, features: int = 12, votes: i
     savemat(folder / "zappos-labels.mat", {"mturkOrder": labels})
     savemat(folder / "zappos-gist.mat", {"gistfeats": gist})
     return gist @ theta
+
+
+def random_tally(rng, rows=40, dimension=3, most=20, scale=1.0) -> Tally:
+    """Counts drawn from a logistic model, overlapping so that the estimate exists."""
+    vectors = rng.normal(size=(rows, dimension))
+    pulls = rng.integers(2, most + 1, size=rows)
+    wins = rng.binomial(pulls, probability_of_yes(scale * vectors @ rng.normal(size=dimension)))
+    wins[: dimension + 1] = np.clip(wins[: dimension + 1], 1, pulls[: dimension + 1] - 1)
+    return Tally(vectors, pulls, wins)

@@ -34,7 +34,7 @@ def positive(name: str, value: float) -> float:
     return number
 
 
-def nonnegative(name: str, value: float) -> float:
+def nonnegative(name: str, value: Any) -> float:
     """Return `value` if it is a finite number, zero or above."""
     number = real(name, value)
     if number < 0.0:
@@ -42,7 +42,7 @@ def nonnegative(name: str, value: float) -> float:
     return number
 
 
-def real(name: str, value: float) -> float:
+def real(name: str, value: Any) -> float:
     """Return `value` as a finite float."""
     try:
         number = np.nan if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) else float(value)

@@ -152,8 +152,8 @@ class _Conversation:
             return
         question, key = self._last
         self._last = None
-        answer: Answer = {"first": 1, "second": 0, "tie": "tie", "skip": None}[key]  # type: ignore[assignment]
-        file_answer(self._session, question.id, answer)
+        answers: dict[str, Answer] = {"first": 1, "second": 0, "tie": "tie", "skip": None}
+        file_answer(self._session, question.id, answers[key])
 
     def _ask(self, question: "Question") -> Key:
         from rich.text import Text

@@ -40,7 +40,7 @@ class Knowledge:
     ) -> "Knowledge":
         """Knowledge of the asked vectors, from bounds given for all rows of one tally."""
         if logit_bounds is not None and np.isscalar(logit_bounds):
-            logit_bounds = validate.nonnegative("logit_bounds", logit_bounds)  # type: ignore[arg-type]
+            logit_bounds = validate.nonnegative("logit_bounds", logit_bounds)
         elif logit_bounds is not None:
             if not isinstance(answers, Tally):
                 raise InvalidInput(

@@ -9,7 +9,7 @@ import dataclasses
 import json
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def header(policy: AnyPolicy, dimension: int, seed: int, order: str) -> dict[str
         "event": "start",
         "format": FORMAT,
         "policy": type(policy).__name__,
-        "configuration": dataclasses.asdict(policy) if known else {},  # type: ignore[call-overload]
+        "configuration": dataclasses.asdict(cast("Any", policy)) if known else {},
         "dimension": dimension,
         "seed": seed,
         "order": order,

@@ -293,7 +293,7 @@ def _listed(pairs: int | Sequence[tuple[int, int]] | ArrayLike | None, count: in
     if pairs is None and most <= ALL_PAIRS:
         return np.array(list(combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
     if pairs is None or np.ndim(pairs) == 0:
-        wanted = validate.real("pairs", SAMPLED_PAIRS if pairs is None else pairs)  # type: ignore[arg-type]
+        wanted = validate.real("pairs", SAMPLED_PAIRS if pairs is None else pairs)
         if wanted != int(wanted) or wanted < 1:
             raise InvalidInput(f"pairs must be a whole number of pairs, at least 1, got {pairs!r}.")
         return _sampled_pairs(count, min(int(wanted), most), np.random.default_rng(seed))

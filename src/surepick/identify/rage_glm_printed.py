@@ -29,10 +29,15 @@ class Options(Protocol):
     """What the printed forms read of a policy."""
 
     @property
-    def delta(self) -> float: ...  # noqa: D102
+    def delta(self) -> float:
+        """Probability of a wrong verdict that is accepted."""
+
     @property
-    def rounding(self) -> float: ...  # noqa: D102
-    def least_kappa(self, problem: Problem) -> float: ...  # noqa: D102
+    def rounding(self) -> float:
+        """Slack of the rounding, ε of the paper."""
+
+    def least_kappa(self, problem: Problem) -> float:
+        """κ₀ as known to the policy."""
 
 
 def standing(options: Options, state: Stages, rule: str) -> Standing:
