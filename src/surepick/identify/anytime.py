@@ -19,13 +19,12 @@ from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime_certificate import write_certificate
 from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts
-from surepick.identify.certify import localiser
-from surepick.identify.contract import HOPELESS
-from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLING, Process, good_bets, weight
+from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLED, SETTLING, Process, good_bets, weight
+from surepick.identify.examine import Findings, examine
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, closeness, cover
+from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, closeness, steady
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -107,7 +106,7 @@ class Anytime:
             (),
             experts,
             self.missing == "charged",
-            old_counts(self.warm, len(nothing)),
+            old=old_counts(self.warm, len(nothing)),
         )
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
@@ -129,6 +128,7 @@ class Anytime:
             state.settled,
             filed=(*state.filed, Filed(plan, nothing, nothing)),
             experts=np.array(plan.memo["experts"]),
+            ledger=state.ledger.with_entries(plan.memo),
         )
 
     def absorb(self, state: State, stage: int, tally: Tally) -> State:
@@ -157,13 +157,13 @@ class Anytime:
     def _draft(self, state: State, size: int, rng: np.random.Generator) -> Plan:
         """Choose the questions."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
-        nats = state.nats(state.leader, self.epsilon)
-        known = state.evidence_about(state.leader, nats, self.epsilon, self._threshold, penalised=True)
+        found = self._found(state)
+        known = state.evidence_about(state.leader, self.epsilon, self._threshold)[1].copy()
+        known[list(state.ledger.passed(state.leader))] = np.inf
+        known[[each.item for each in found.passed]] = np.inf
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
-        lacking = self._lacking(state) or Weighed.none()
-        doubtful = len(lacking.items) > 0
-        proved = np.maximum(np.maximum(lacking.plug_in, lacking.directional), -50.0)
-        known[lacking.items] = np.minimum(known[lacking.items], proved)
+        doubtful = len(found.doubted) > 0
+        known[found.doubted] = np.minimum(known[found.doubted], np.maximum(found.proved, -50.0))
         leader, guess, wanting = state.leader, theta, known
         waiting = state.asked - int(state.arrived[0].sum())
         if waiting > WAITING * state.asked:
@@ -173,7 +173,8 @@ class Anytime:
             wanting = closeness(points, leader, guess, state.inverse, self.epsilon)
             if leader == state.leader:
                 wanting = np.minimum(wanting, known)
-        covering = size // 2 if np.any(lacking.directional < -HOPELESS) else 0
+        process = state.process_of(state.leader)
+        steadying = size // 3 if doubtful and process is not None else 0
         counts = choose(
             rows,
             points,
@@ -181,15 +182,16 @@ class Anytime:
             guess,
             state.information,
             state.ridge,
-            size - covering,
+            size - steadying,
             wanting,
             _form(state),
             enough=self._needed(state.process_of(state.leader)) + SPARE,
             doubtful=doubtful,
         )
-        if covering:
-            # Hardly a bound at all: the latest restart has hardly an answer about some direction.
-            counts += cover(rows, theta, state.recent_information, state.ridge, covering)
+        if process is not None and steadying:
+            weakest = int(found.doubted[np.argmin(found.proved)])
+            bent = process.bending(weakest, rows, theta)
+            counts += steady(rows, theta, state.information, state.ridge, bent, steadying)
         return self.stage_of(state, counts)
 
     def stage_of(self, state: State, counts: Integers) -> Plan:
@@ -233,6 +235,7 @@ class Anytime:
             "predictions": predicted(rows, state.arrived[0], state.fits, rows[where]).tolist(),
             "restart": state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
             "bets": bets,
+            **self._found(state).entries(),
         }
         return Plan(len(state.filed), where, pulls, memo)
 
@@ -243,10 +246,10 @@ class Anytime:
         for filed in state.filed[state.settled.sealed :]:
             where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
             processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
-        if not processes and (nats.min() < LEAD or state.asked < SETTLING * rows.shape[1]):
-            return []
         behind = nats.copy()
         behind[state.leader] = 0.0
+        if not processes and not self._settled(state, behind):
+            return []
         wanted = [int(item) for item in np.argsort(behind, kind="stable")[:LEADERS] if behind[item] < CONTENDER]
         result = []
         for leader in wanted:
@@ -257,47 +260,47 @@ class Anytime:
             result.append(known)
         return result
 
+    def _settled(self, state: State, behind: Floats) -> bool:
+        """Whether those who may be best are few enough to begin a process for each: every one later has less weight."""
+        asked, dimension = state.asked, state.problem.span.rank
+        few = int(np.sum(behind < CONTENDER)) <= LEADERS
+        return bool(np.min(behind[behind > 0], initial=np.inf) >= LEAD) and (
+            asked >= SETTLED * dimension or (few and asked >= SETTLING * dimension)
+        )
+
     def _impossible(self, state: State) -> bool:
         return state.problem.obstacle is not None or len(state.problem.items) == 1
 
     def _decides(self, state: State) -> bool:
         """Whether the answers so far end the search."""
-        return self._lacking(state) is None
+        return self._found(state).decided
 
-    def _lacking(self, state: State) -> Weighed | None:
-        """Rivals that could not be proved passed though estimates say they are; None where the search ends."""
-        found: dict[Any, Weighed | None] = state.settled.found
+    def _found(self, state: State) -> Findings:
+        """What can be proved after the complete stages."""
+        found: dict[Any, Findings] = state.settled.found
         if self not in found:
-            found[self] = self._find_lacking(state.settled)
+            found[self] = self._examine(state.settled)
         return found[self]
 
-    def _find_lacking(self, state: State) -> Weighed | None:
-        """Cheap tests that refuse come first; where they do, nothing is weighed."""
-        leader, nothing = state.leader, Weighed.none()
+    def _examine(self, state: State) -> Findings:
         if not state.plug_in.pulls.any():
-            return nothing
-        nats = state.nats(leader, self.epsilon)
+            return Findings()
         if self.stop == "posterior":
-            return None if np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= self.delta else nothing
-        # A bound of an infimum is at most the value at any one point, and points are cheap.
-        known = state.evidence_about(leader, nats, self.epsilon, self._threshold, penalised=False)
-        order = np.argsort(known, kind="stable")[:-1]
-        if known[order[0]] < min(self._threshold, self._needed(state.process_of(leader))):
-            return nothing
-        for part in (order[:1], order[1:12], order[12:]):
-            weighed = self._weigh(state, leader, part, thorough=True)
-            passes = self._passes(state, leader, weighed)
-            if not np.all(passes):
-                return weighed.rows_of(np.flatnonzero(~passes))
-        return None
+            nats = state.nats(state.leader, self.epsilon)
+            return Findings(decided=bool(np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= self.delta))
+        return examine(state, self.epsilon, self._threshold, self._needed(state.process_of(state.leader)))
 
     def _passes(self, state: State, leader: int, weighed: Weighed) -> NDArray[np.bool_]:
         needed = self._needed(state.process_of(leader))
         return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
-    def _weigh(self, state: State, leader: int, items: Integers, *, thorough: bool) -> Weighed:
-        needed = self._needed(state.process_of(leader))
-        return weigh(state, leader, items, self.epsilon, self._threshold, needed, thorough=thorough)
+    def _weigh(self, state: State, *, thorough: bool) -> Weighed:
+        """Proven nats against all rivals: of those passed once, by the proof that passed them."""
+        leader, needed = state.leader, self._needed(state.process_of(state.leader))
+        passed = state.ledger.passed(leader) | {each.item: each for each in self._found(state).passed}
+        left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
+        weighed = weigh(state, leader, left, self.epsilon, self._threshold, needed, thorough=thorough)
+        return weighed.joined(passed.values())
 
     def verdict(self, state: State) -> Verdict:
         """What the complete stages say: final where they decide, otherwise `open`."""
@@ -311,9 +314,8 @@ class Anytime:
         if not state.plug_in.pulls.any():
             return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
         leader = state.leader
-        others = state.rivals
         decided = self._decides(state)
-        weighed = self._weigh(state, leader, others, thorough=decided)
+        weighed = self._weigh(state, thorough=decided)
         passes = self._passes(state, leader, weighed)
         if decided:
             status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
@@ -321,7 +323,7 @@ class Anytime:
             return self._say(state, status, leader, alive, weighed)
         alive = everything
         if self.epsilon == 0:
-            alive = np.sort(np.append(others[~passes], leader))
+            alive = np.sort(np.append(weighed.items[~passes], leader))
         reason = (
             f"{len(alive)} items are not excluded; the anytime-valid p-value of the weakest rival is "
             f"{self._p_value(state, leader, weighed):.2g}."
@@ -337,7 +339,7 @@ class Anytime:
         state = state.settled
         if self._impossible(state) or not state.plug_in.pulls.any():
             return 1.0
-        return self._p_value(state, state.leader, self._weigh(state, state.leader, state.rivals, thorough=True))
+        return self._p_value(state, state.leader, self._weigh(state, thorough=True))
 
     def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
         process = state.process_of(leader)
@@ -354,9 +356,9 @@ class Anytime:
         state = state.settled
         if self.stop != "proved" or self._impossible(state) or not self._decides(state):
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
-        weighed = self._weigh(state, state.leader, state.rivals, thorough=True)
+        weighed = self._weigh(state, thorough=True)
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
-        return write_certificate(claim, state, weighed, localiser(state.evidence, self._threshold))
+        return write_certificate(claim, state, weighed, state.localiser(self._threshold))
 
     def _out_of_budget(self, verdict: Verdict) -> Verdict:
         reason = (

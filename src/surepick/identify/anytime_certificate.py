@@ -27,13 +27,10 @@ def write_certificate(claim: Mapping[str, Any], state: State, weighed: Weighed, 
     for item, proof, nats in zip(
         weighed.items, weighed.proofs, np.fmax(weighed.plug_in, weighed.directional), strict=True
     ):
-        points: dict[str, Any] = {name: embed(proof[name]).tolist() for name in ("theta", "centre") if name in proof}
+        points: dict[str, Any] = {name: _embedded(proof[name], embed) for name in ("theta", "centre") if name in proof}
         if "passes" in proof:
-            points["passes"] = [
-                {"theta": embed(theta).tolist(), "penalty": penalty, "bend": bend}
-                for theta, penalty, bend in proof["passes"]
-            ]
-        rivals.append({"item": int(item), "nats": float(nats)} | proof | points)
+            points["passes"] = [each | {"theta": _embedded(each["theta"], embed)} for each in proof["passes"]]
+        rivals.append({"item": int(item), "nats": float(nats), "stages": state.sealed} | proof | points)
     tilted = {int(each["item"]) for each in rivals if each["rule"] == "directional"}
     content = {
         "format": FORMAT,
@@ -46,6 +43,10 @@ def write_certificate(claim: Mapping[str, Any], state: State, weighed: Weighed, 
         "rivals": rivals,
     }
     return content | {"digest": digest(content)}
+
+
+def _embedded(point: list[float], embed: Callable[[Floats], Floats]) -> Any:
+    return embed(np.array(point)).tolist()
 
 
 def _stage(

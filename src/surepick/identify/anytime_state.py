@@ -7,7 +7,7 @@ no harm (docs/anytime.md, section 4).
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
+from surepick.identify.certify import Localiser, localiser
 from surepick.identify.directional import BETS, Bets, Process
+from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
 from surepick.identify.problem import Problem
@@ -42,6 +44,8 @@ class State:
     experts: Floats
     """Fits that predicted the last stage: where the next ones start."""
     charge: bool
+    ledger: Ledger = field(default_factory=Ledger)
+    """What was proved and tried when stages were planned."""
     old: tuple[Floats, Floats] | None = None
     """Pulls and wins of answers from before, which half of the experts know."""
 
@@ -163,32 +167,46 @@ class State:
         """By how many nats (quadratic approximation) each item is behind a leader."""
         return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
 
-    def evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float, *, penalised: bool) -> Floats:
-        """About how much evidence there is against each item already, in nats: what a certificate may come to.
+    def localiser(self, threshold: float) -> Localiser:
+        """An ellipsoid around all θ that the plug-in process does not refute."""
+        if threshold not in self.found:
+            self.found[threshold] = localiser(self.evidence, threshold)
+        known: Localiser = self.found[threshold]
+        return known
+
+    def evidence_about(self, leader: int, epsilon: float, threshold: float) -> tuple[Floats, Floats]:
+        """About how much evidence there is against each item already, in nats, and what its proof may come to.
 
         Both processes at the point where the quadratic approximation has the rival catch up with the leader: no proof
-        can come to more. With `penalised` less about what the proof of a directional bound costs, λ times the room in
-        the localiser, and no more than the quadratic approximation.
+        can come to more. It will come to less by about what the proof of a directional bound costs, λ times the room in
+        the localiser, and to no more than the quadratic approximation.
         """
+        key = ("evidence", leader, epsilon, threshold)
+        if key not in self.found:
+            self.found[key] = self._evidence_about(leader, self.nats(leader, epsilon), epsilon, threshold)
+        known: tuple[Floats, Floats] = self.found[key]
+        return known
+
+    def _evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float) -> tuple[Floats, Floats]:
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
-            return nats
+            return nats, nats
         close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
         away = points[leader] - points[close]
         across = away @ self.inverse
         back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
         theta = self.theta - across * back[:, None]
         found = self.evidence.log_evidence(theta)
-        process = self.process_of(leader)
+        proven, process = found, self.process_of(leader)
         if process is not None:
             bets = process.values(close, rows, theta)
-            if penalised:
-                bets -= process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
+            cost = process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
+            proven = np.maximum(found, log_sum(bets - cost) - math.log(BETS))
             found = np.maximum(found, log_sum(bets) - math.log(BETS))
-        result = nats.copy()
+        evidence, promised = nats.copy(), nats.copy()
         # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
-        result[close] = np.minimum(found, nats[close]) if penalised else found
-        return result
+        evidence[close], promised[close] = found, np.minimum(proven, nats[close])
+        return evidence, promised
 
 
 def after_stage(

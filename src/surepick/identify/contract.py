@@ -53,6 +53,9 @@ FLOOR = 0.03
 MARGIN = 1.1
 """λ in units of the least that makes the sum convex."""
 
+BALANCINGS = 9
+"""Most values of λ tried in a pass."""
+
 PASSES = 5
 """Most times that boxes are drawn around what is not yet excluded."""
 
@@ -69,14 +72,16 @@ def directional_bounds(
     epsilon: float,
     threshold: float,
     target: float,
+    *,
+    ages: tuple[int, ...],
 ) -> Tilted:
     """Lower bounds of log Eᶻ over {θ: log E(θ) < threshold, yᵀθ ≤ −epsilon} for rivals not passed by the plug-in.
 
     Best at deciding whether they reach the target; beyond it nothing is gained.
     """
     best = Tilted(np.full(len(normals), -np.inf), passed.points.copy(), passed.shares.copy(), [[] for _ in normals])
-    for age in AGES:
-        left = np.flatnonzero(best.bounds < target if age == 0 else np.isneginf(best.bounds))
+    for age in ages:
+        left = np.flatnonzero(best.bounds < target)
         if not len(left):
             break
         start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, age)
@@ -209,12 +214,7 @@ def _one_pass(
         bent = np.swapaxes(root, 1, 2) @ (vectors.information(loss * sigma) - 2 * outer) @ root
         penalties = np.maximum(np.linalg.eigvalsh(bent)[:, -1], penalties)
     penalties = MARGIN * penalties + 1e-3
-    for _ in range(4):  # a least point outside the localiser wants a larger λ
-        theta = _descend(below, sums, normals, epsilon, theta, penalties, outer, sound)
-        outside = (below.values(theta) > threshold) & sound
-        if not np.any(outside):
-            break
-        penalties = np.where(outside, 1.7 * penalties, penalties)
+    penalties, theta = _balanced(below, sums, normals, epsilon, threshold, theta, penalties, outer, sound)
     sure = penalties[:, None] * below.pulls - loss
     hessian = vectors.information(sure * np.where(sure > 0, least, most)) + 2 * outer
     scale = np.sqrt(np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-290))
@@ -238,6 +238,30 @@ def _one_pass(
     values = np.where(inside & sound & np.isfinite(norms), values, -np.inf)
     norms = np.where(np.isfinite(norms), norms, 0.0)
     return _Pass(values - norms**2 / 2, values, norms, theta, inverses_, multipliers, penalties, bends)
+
+
+def _balanced(
+    below: Minorant,
+    sums: Floats,
+    normals: Floats,
+    epsilon: float,
+    threshold: float,
+    theta: Floats,
+    least: Floats,
+    outer: Floats,
+    sound: NDArray[np.bool_],
+) -> tuple[Floats, Floats]:
+    """About the λ ≥ least of the largest bound, and its least point: one outside the localiser wants a larger λ."""
+    penalties, low, high, best = least, least, np.full(len(least), np.inf), theta
+    for _ in range(BALANCINGS):
+        theta = _descend(below, sums, normals, epsilon, theta, penalties, outer, sound)
+        outside = (below.values(theta) > threshold) & sound
+        best = np.where((outside & np.isfinite(high))[:, None], best, theta)
+        low, high = np.where(outside, penalties, low), np.where(outside, high, penalties)
+        if not np.any((high > 1.3 * low) & (low > least) | (outside & ~np.isfinite(high))):
+            break
+        penalties = np.where(np.isfinite(high), np.sqrt(low * high), 4 * penalties)
+    return np.where(np.isfinite(high), high, penalties), best
 
 
 def _each_convex(

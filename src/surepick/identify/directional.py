@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from surepick.identify.tilt import TERMS, powers, rise
 from surepick.logistic import probability_of_yes, softplus, variance
@@ -26,9 +27,10 @@ LEAD = 0.5
 """The first process begins when its leader leads by this many nats (of the quadratic approximation)."""
 
 CONTENDER = 1.0
-
-SETTLING = 8
 """An item this many nats behind or less gets a process too."""
+
+SETTLING, SETTLED = 8, 24
+"""Answers a dimension from which processes may begin: where few items may be best, and in any case."""
 
 CATCH_UP = 5.0
 """R: how fast a stage makes up for what the accumulated tilt lacks; 3 to 10 make no difference."""
@@ -116,6 +118,15 @@ class Process:
         _, sums = self.rows_of(items)
         total = sums[POSITIVE] + sums[NEGATIVE]
         return np.asarray(np.max(total / np.maximum(self.pulls, 1.0), axis=2, initial=0.0))
+
+    def bending(self, item: int, rows: Floats, theta: Floats) -> Floats:
+        """About how much each row bends the evidence against a rival: Σ n·|c|·|tanh(v/2)|, of its best bets."""
+        linear, sums = self.rows_of(np.array([item]))
+        logits = rows[self.columns] @ theta
+        worth = linear + np.sum(growth(sums, np.broadcast_to(logits, sums.shape[1:])), axis=2)
+        result = np.zeros(len(rows))
+        result[self.columns] = softmax(worth[0]) @ (sums[POSITIVE] + sums[NEGATIVE])[0] * np.abs(np.tanh(logits / 2))
+        return result
 
     def mixed(self, items: Integers, shares: Floats, where: Integers) -> tuple[Floats, Floats]:
         """For fixed shares p of the bets the minorant Σ p·log(bet) + entropy(p) − log(BETS) of the log of their mean.

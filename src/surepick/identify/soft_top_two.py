@@ -110,18 +110,22 @@ def choose(
     return counts
 
 
-def cover(rows: Floats, theta: Floats, information: Floats, ridge: float, size: int) -> Integers:
-    """How often to ask each vector so that none is left without answers: always the one known worst, `size` in all."""
+def steady(rows: Floats, theta: Floats, information: Floats, ridge: float, bent: Floats, size: int) -> Integers:
+    """How often to ask each vector so that a proof costs less, `size` questions in all.
+
+    `bent` says how much each vector bends the evidence. What a proof loses by not knowing where θ is grows with
+    tr(CB), B = Σ bent·s·xxᵀ; the vector of its largest expected decrease is asked.
+    """
     spread = variance(rows @ theta)
-    seen = rows @ np.linalg.inv(information + ridge * np.eye(rows.shape[1]))
-    own = np.einsum("xi,xi->x", seen, rows)
+    inverse = np.linalg.inv(information + ridge * np.eye(rows.shape[1]))
+    target = (rows.T * (bent * spread)) @ rows
     counts = np.zeros(len(rows), dtype=np.int64)
-    for part in np.array_split(np.arange(size), min(size, 2 * PICKS)):
-        chosen = int(np.argmax(own))
+    for part in np.array_split(np.arange(size), min(size, PICKS)):
+        seen = rows @ inverse
+        own = np.einsum("xi,xi->x", seen, rows)
+        gain = spread / (1.0 + spread * own) * np.einsum("xi,ij,xj->x", seen, target, seen)
+        chosen = int(np.argmax(gain))
         strength = len(part) * spread[chosen]
-        shrink = strength / (1.0 + strength * own[chosen])
-        column = seen @ rows[chosen]
-        seen -= shrink * np.outer(column, seen[chosen])
-        own -= shrink * column**2
+        inverse -= strength / (1.0 + strength * own[chosen]) * np.outer(seen[chosen], seen[chosen])
         counts[chosen] += len(part)
     return counts

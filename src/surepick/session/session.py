@@ -25,7 +25,7 @@ from surepick.session.table import answers_of
 Integers = NDArray[np.int64]
 Event = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 """Version of the log's format."""
 
 FRESH = 0.25

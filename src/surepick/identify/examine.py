@@ -1,0 +1,107 @@
+"""After each stage: which rivals of the leader can be proved passed by now, and is that all of them?
+
+Estimates of what a proof would come to are cheap and proofs are not, so a proof is tried where the estimates promise it
+to succeed, and where they say that it is the last one missing.
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick.identify.anytime_state import State
+from surepick.identify.ledger import Attempt, Pass
+from surepick.identify.weigh import weigh
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TRIES = 48
+"""Most rivals tried at a time while others still lack evidence ..."""
+
+REHEARSALS = 1.25
+"""... which is done when there are so many times as many questions as when it was last done."""
+
+FEW = 2
+"""So many rivals left are tried whenever the estimates say that nothing else is missing."""
+
+NO_BOUND = 20.0
+"""Nats that a proof is said to have lacked where it found no bound at all, or a worse one."""
+
+
+def _nothing() -> Integers:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What an examination found."""
+
+    decided: bool = False
+    passed: tuple[Pass, ...] = ()
+    tried: tuple[Attempt, ...] = ()
+    rehearsed: int = 0
+    doubted: Integers = field(default_factory=_nothing)
+    """Rivals of which the estimates say that they are passed, and the proof does not ..."""
+    proved: Floats = field(default_factory=lambda: np.zeros(0))
+    """... and to about how many nats it comes."""
+
+    def entries(self) -> dict[str, Any]:
+        """What is to be remembered, as plain values: for the memo of the next stage."""
+        return {
+            "passed": [asdict(each) for each in self.passed],
+            "tried": [asdict(each) for each in self.tried],
+            "rehearsed": self.rehearsed,
+        }
+
+
+def examine(state: State, epsilon: float, threshold: float, needed: float) -> Findings:
+    """Try what may succeed; `threshold` nats pass a rival by the plug-in process, `needed` by the directional one."""
+    leader = state.leader
+    passed, tried = state.ledger.passed(leader), state.ledger.tried(leader)
+    left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
+    evidence, promised = state.evidence_about(leader, epsilon, threshold)
+    # A bound of an infimum is at most the value at any one point, and points are cheap.
+    last = not np.any(evidence[left] < min(threshold, needed))
+    if last:
+        left = left[
+            ~state.localiser(threshold).misses(state.problem.points[leader] - state.problem.points[left], epsilon)
+        ]
+    else:
+        if state.asked < REHEARSALS * state.ledger.rehearsed:
+            return Findings(rehearsed=state.ledger.rehearsed)
+        left = left[promised[left] >= needed]
+    left = left[np.argsort(evidence[left], kind="stable")]
+    worth = [
+        int(item)
+        for item in left
+        if (last and len(left) <= FEW)
+        or int(item) not in tried
+        or tried[int(item)].worth_repeating(float(evidence[item]), state.asked)
+    ]
+    passes: list[Pass] = []
+    failures: dict[int, Attempt] = {}
+    for begin in range(0, len(worth), TRIES):
+        some = worth[begin : begin + TRIES]
+        weighed = weigh(state, leader, np.array(some), epsilon, threshold, needed, thorough=last)
+        lacking = np.fmin(threshold - weighed.plug_in, needed - weighed.directional)
+        for item, lack, proof in zip(some, lacking, weighed.proofs, strict=True):
+            if lack > 0:
+                most = min(float(lack), NO_BOUND)
+                failures[item] = Attempt(leader, item, float(evidence[item]), most, state.asked)
+            elif proof["rule"] != "far":  # those may be thousands, and are found again at little cost
+                nats = threshold if proof["rule"] == "plug-in" else needed
+                passes.append(Pass(leader, item, state.sealed, nats - float(lack), proof))
+        if failures or not last:
+            break
+    rehearsed = state.ledger.rehearsed if last else state.asked
+    found = Findings(False, tuple(passes), tuple(failures.values()), rehearsed)
+    if not last:
+        return found
+    known = tried | failures
+    doubted = np.array([item for item in left if int(item) in known], dtype=np.int64)
+    if not len(doubted):
+        return replace(found, decided=True)
+    proved = [evidence[item] - known[int(item)].evidence + needed - known[int(item)].lacking for item in doubted]
+    return replace(found, doubted=doubted, proved=np.array(proved))
