@@ -24,7 +24,17 @@ from surepick.identify.examine import Findings, examine
 from surepick.identify.plug_in import RIDGES, PlugIn, predicted
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import EARLY, FEW_DIMENSIONS, LATE, LATE_FROM, Form, choose, closeness, steady
+from surepick.identify.soft_top_two import (
+    EARLY,
+    FEW_DIMENSIONS,
+    LATE,
+    LATE_FROM,
+    Form,
+    choose,
+    closeness,
+    cover,
+    steady,
+)
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -175,6 +185,7 @@ class Anytime:
                 wanting = np.minimum(wanting, known)
         process = state.process_of(state.leader)
         steadying = size // 3 if doubtful and process is not None else 0
+        covering = size // 3 if found.unbounded else 0
         counts = choose(
             rows,
             points,
@@ -182,7 +193,7 @@ class Anytime:
             guess,
             state.information,
             state.ridge,
-            size - steadying,
+            size - steadying - covering,
             wanting,
             _form(state),
             enough=self._needed(state.process_of(state.leader)) + SPARE,
@@ -192,6 +203,8 @@ class Anytime:
             weakest = int(found.doubted[np.argmin(found.proved)])
             bent = process.bending(weakest, rows, theta)
             counts += steady(rows, theta, state.information, state.ridge, bent, steadying)
+        if covering:
+            counts += cover(rows, theta, state.recent_information, state.ridge, covering)
         return self.stage_of(state, counts)
 
     def stage_of(self, state: State, counts: Integers) -> Plan:

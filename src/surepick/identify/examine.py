@@ -4,6 +4,7 @@ Estimates of what a proof would come to are cheap and proofs are not, so a proof
 to succeed, and where they say that it is the last one missing.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ TRIES = 48
 REHEARSALS = 1.25
 """... which is done when there are so many times as many questions as when it was last done."""
 
-FEW = 2
+FEW = 6
 """So many rivals left are tried whenever the estimates say that nothing else is missing."""
 
 NO_BOUND = 20.0
@@ -44,6 +45,8 @@ class Findings:
     rehearsed: int = 0
     doubted: Integers = field(default_factory=_nothing)
     """Rivals of which the estimates say that they are passed, and the proof does not ..."""
+    unbounded: bool = False
+    """Whether some proof found no bound at all: there are hardly answers about some direction."""
     proved: Floats = field(default_factory=lambda: np.zeros(0))
     """... and to about how many nats it comes."""
 
@@ -70,7 +73,7 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
         ]
     else:
         if state.asked < REHEARSALS * state.ledger.rehearsed:
-            return Findings(rehearsed=state.ledger.rehearsed)
+            return Findings(rehearsed=state.ledger.rehearsed, unbounded=_unbounded(tried, passed))
         left = left[promised[left] >= needed]
     left = left[np.argsort(evidence[left], kind="stable")]
     worth = [
@@ -96,12 +99,19 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
         if failures or not last:
             break
     rehearsed = state.ledger.rehearsed if last else state.asked
-    found = Findings(False, tuple(passes), tuple(failures.values()), rehearsed)
+    known = tried | failures
+    newly = {each.item: each for each in passes}
+    found = Findings(
+        False, tuple(passes), tuple(failures.values()), rehearsed, unbounded=_unbounded(known, passed | newly)
+    )
     if not last:
         return found
-    known = tried | failures
     doubted = np.array([item for item in left if int(item) in known], dtype=np.int64)
     if not len(doubted):
         return replace(found, decided=True)
     proved = [evidence[item] - known[int(item)].evidence + needed - known[int(item)].lacking for item in doubted]
     return replace(found, doubted=doubted, proved=np.array(proved))
+
+
+def _unbounded(tried: Mapping[int, Attempt], passed: Mapping[int, Pass]) -> bool:
+    return any(each.lacking >= NO_BOUND for item, each in tried.items() if item not in passed)

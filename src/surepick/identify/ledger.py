@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-AGAIN = 1.0
+AGAIN = 0.5
 """A proof is tried again when evidence has grown by this share of what it lacked ..."""
 
 LATER = 1.6

@@ -129,3 +129,20 @@ def steady(rows: Floats, theta: Floats, information: Floats, ridge: float, bent:
         inverse -= strength / (1.0 + strength * own[chosen]) * np.outer(seen[chosen], seen[chosen])
         counts[chosen] += len(part)
     return counts
+
+
+def cover(rows: Floats, theta: Floats, information: Floats, ridge: float, size: int) -> Integers:
+    """How often to ask each vector so that none is left without answers: always the one known worst, `size` in all."""
+    spread = variance(rows @ theta)
+    seen = rows @ np.linalg.inv(information + ridge * np.eye(rows.shape[1]))
+    own = np.einsum("xi,xi->x", seen, rows)
+    counts = np.zeros(len(rows), dtype=np.int64)
+    for part in np.array_split(np.arange(size), min(size, 2 * PICKS)):
+        chosen = int(np.argmax(own))
+        strength = len(part) * spread[chosen]
+        shrink = strength / (1.0 + strength * own[chosen])
+        column = seen @ rows[chosen]
+        seen -= shrink * np.outer(column, seen[chosen])
+        own -= shrink * column**2
+        counts[chosen] += len(part)
+    return counts
