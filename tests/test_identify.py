@@ -7,11 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from surepick import (
-    CannotClose,
     GOptimal,
     InvalidInput,
     Passive,
-    Plan,
     Problem,
     RageGlm,
     RageGlm2,
@@ -20,7 +18,7 @@ from surepick import (
     Uniform,
 )
 from surepick.confidence.theorem import Budget
-from surepick.identify import POLICIES, policy_from_json, policy_named
+from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named
 from surepick.identify.burn_in import known_floors, printed_burn_in
 from surepick.identify.certified import Estimate, Goal, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from surepick.certificate import CertificateRefused, Checked, verify_certificate
     from surepick.checks import Answers, Check, check_all
     from surepick.confidence import (
-        Evidence,
         Intervals,
         in_given_order,
         interval_anytime,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
         interval_li,
         interval_printed,
         interval_wald,
-        plug_in_evidence,
     )
     from surepick.contextual import (
         ContextualSession,
@@ -74,12 +72,10 @@ if TYPE_CHECKING:
     from surepick.guarantee import Guarantee
     from surepick.identify import (
         Anytime,
-        CannotClose,
         Forecast,
         GlGapE,
         GOptimal,
         Passive,
-        Plan,
         Policy,
         Problem,
         RageGlm,
@@ -90,7 +86,6 @@ if TYPE_CHECKING:
         Status,
         Uniform,
         Verdict,
-        Wait,
     )
     from surepick.items import ItemTable, read_items
     from surepick.logistic import FitStatus, Tally
@@ -117,7 +112,6 @@ def __dir__() -> list[str]:
 __all__ = [
     "Answers",
     "Anytime",
-    "CannotClose",
     "CertificateRefused",
     "Check",
     "Checked",
@@ -125,7 +119,6 @@ __all__ = [
     "Design",
     "DesignStatus",
     "EcoLog",
-    "Evidence",
     "Fit",
     "FitStatus",
     "Forecast",
@@ -145,7 +138,6 @@ __all__ = [
     "OfuLog",
     "OnePassUcb",
     "Passive",
-    "Plan",
     "Policy",
     "Problem",
     "Question",
@@ -164,7 +156,6 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "Verdict",
-    "Wait",
     "apportion",
     "check_all",
     "checks",
@@ -186,7 +177,6 @@ __all__ = [
     "limits",
     "max_optimal",
     "pairs_optimal",
-    "plug_in_evidence",
     "read_items",
     "verify_certificate",
     "xy_optimal",
