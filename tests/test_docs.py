@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,13 @@ def test_everything_exported_is_described_and_shown_in_use(package, shown):
 def test_the_picture_of_the_layers_is_that_of_the_contract():
     drawn = runpy.run_path(str(ROOT / "docs" / "draw_layers.py"))
     assert drawn["PICTURE"].read_text() == drawn["picture"](), "run python docs/draw_layers.py"
+
+
+def test_every_dependency_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"].items()
+    groups = [("", project["project"]["dependencies"]), *extras, ("", project["dependency-groups"]["dev"])]
+    wanted = [(extra, re.match(r"[\w-]+", line).group()) for extra, lines in groups for line in lines]
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    listed = re.findall(r"^\|(?: `([\w-]+)` \|)? `([\w-]+)` \| \S", page, re.MULTILINE)
+    assert listed == wanted

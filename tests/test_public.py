@@ -10,6 +10,21 @@ import pytest
 
 import surepick
 
+SOURCES = Path(surepick.__file__).parent
+TRANSLATED = {
+    "validate.py": {"TypeError"},  # caught below, as what NumPy raises for the same reason
+    "colours.py": {"ValueError"},  # the same for int()
+    "service/models.py": {"ValueError"},  # what pydantic asks of a validator
+    "design/interior.py": {"LinAlgError"},  # as NumPy would, for the search to catch
+    "identify/search.py": {"AssertionError"},  # a policy that breaks its contract
+    "testing.py": {"AssertionError"},  # the same, told by pytest
+    "__init__.py": {"AttributeError"},  # what Python asks of a module
+    "contextual/numerics.py": {"AttributeError"},  # the same
+}
+"""Exceptions raised for somebody else to catch, never for users."""
+EDGES = {"HTTPException", "Exit", "SystemExit"}
+"""How web servers and command lines end a request."""
+
 
 def imports_shown_to_type_checkers() -> dict[str, str]:
     """Public name and the module it is imported from, as the source says."""
@@ -38,3 +53,21 @@ def test_public_names_can_be_listed_and_others_do_not_exist():
     assert set(surepick.__all__) < set(dir(surepick))
     with pytest.raises(AttributeError, match="no attribute 'Taly'"):
         _ = surepick.Taly
+
+
+def descendants(root: type) -> set[str]:
+    return {root.__name__}.union(*map(descendants, root.__subclasses__()))
+
+
+def test_whatever_is_raised_to_users_has_one_root():
+    for name in ("surepick.cli.panel", "surepick.store", "surepick.studies.engine"):
+        import_module(name)  # where subclasses live that `import surepick` does not know
+    ours = descendants(surepick.SurepickError)
+    for path in SOURCES.rglob("*.py"):
+        place = path.relative_to(SOURCES).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                called = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+                name = called.attr if isinstance(called, ast.Attribute) else called.id
+                is_class = name[0].isupper()  # others are variables, functions, and private classes caught nearby
+                assert not is_class or name in ours | EDGES | TRANSLATED.get(place, set()), f"{place} raises {name}"
