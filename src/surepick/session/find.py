@@ -52,11 +52,13 @@ def find_best(
     return session.verdict()
 
 
-def file_answer(session: Session, question: int, answer: Answer, *, judge: str | None = None) -> None:
+def file_answer(
+    session: Session, question: int, answer: Answer, *, judge: str | None = None, cost: float | None = None
+) -> None:
     """Tell the session 1 or 0, a tie, or that there is no answer."""
     if answer is None:
-        session.skip(question, judge=judge)
+        session.skip(question, judge=judge, cost=cost)
     elif isinstance(answer, str) and answer == "tie":
-        session.tie(question, judge=judge)
+        session.tie(question, judge=judge, cost=cost)
     else:
-        session.tell(question, answer, judge=judge)
+        session.tell(question, answer, judge=judge, cost=cost)
