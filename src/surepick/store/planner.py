@@ -44,7 +44,7 @@ SHOWN_RIVALS = 20
 logger = logging.getLogger("surepick.planner")
 
 
-class _Overtaken(Exception):
+class Overtaken(Exception):
     """Another planner has taken over the study."""
 
 
@@ -106,7 +106,7 @@ class Planner:
         for study in sorted(wanted):
             try:
                 self._tend(study)
-            except _Overtaken:
+            except Overtaken:
                 self._hands.pop(study, None)
             except sa.exc.DBAPIError:  # a deadlock or a lost connection: nothing was written
                 logger.exception("Study %s is tried again in a second.", study)
@@ -172,10 +172,10 @@ class Planner:
         return hand
 
     def _lock(self, connection: sa.Connection, study: str, hand: _Hand) -> None:
-        """Lock the study's row until the transaction ends; raises _Overtaken where the study is another's by now."""
+        """Lock the study's row until the transaction ends; raises Overtaken where the study is another's by now."""
         row = connection.execute(_locked, {"the_study": study}).one()
         if row.planner != self.name or row.term != hand.term:
-            raise _Overtaken
+            raise Overtaken
 
     def _file(self, study: str, hand: _Hand) -> None:
         """Judges' messages and expired questions into the log, and the stages that are complete by that sealed."""
