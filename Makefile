@@ -36,7 +36,7 @@ demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite 
 
 # Two test processes on small matrices: threads inside BLAS would only get in their way.
 test: check debian  ## run all checks and all tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
 
 # The service is tested on a real PostgreSQL and in a real browser. Without them, and without the right to install them,
 # those tests are skipped.

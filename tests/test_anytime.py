@@ -251,9 +251,9 @@ def test_rotation_units_and_collinear_columns_change_nothing(rng):
     mixed = np.array([1e20, 1e-20])  # ridge experts do depend on the mixture of units, but the sets stay sensible
     other = interval_anytime([Tally(b.vectors * mixed, b.pulls, b.wins) for b in batches], query * mixed)
     np.testing.assert_allclose([other.low, other.high], [reference.low, reference.high], atol=1.0)
-    double = lambda x: x[:, [0, 1, 0]] / np.array([2.0, 1.0, 2.0])  # noqa: E731
-    wide = [Tally(double(b.vectors), b.pulls, b.wins) for b in batches]
-    collinear = interval_anytime(wide, np.vstack([double(query), [[1.0, 0.0, 0.0]]]))
+    double = np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])  # the first column as two of half the size
+    wide = [Tally(b.vectors @ double, b.pulls, b.wins) for b in batches]
+    collinear = interval_anytime(wide, np.vstack([query @ double, [[1.0, 0.0, 0.0]]]))
     assert np.isfinite(collinear.half_width[0])
     assert (collinear.low[1], collinear.high[1]) == (-math.inf, math.inf)
 

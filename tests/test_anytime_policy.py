@@ -182,6 +182,6 @@ class TestUse:
 
     def test_refuses_what_cannot_be_meant(self) -> None:
         with pytest.raises(InvalidInput, match="missing must be one of"):
-            Anytime(missing="perhaps")  # type: ignore[arg-type]
+            Anytime(missing="perhaps")
         with pytest.raises(InvalidInput, match="no proved verdict"):
             Session(small(1).problem).certificate()

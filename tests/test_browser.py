@@ -57,7 +57,7 @@ def visit(browser: Browser, house: House) -> Iterator[Any]:
         assert any(text in each for each in wrong)
         wrong[:] = [each for each in wrong if text not in each]
 
-    open_page.expected = expected  # type: ignore[attr-defined]
+    open_page.expected = expected
     yield open_page
     for context in contexts:
         context.close()

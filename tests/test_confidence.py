@@ -128,7 +128,10 @@ def test_the_numbers_are_those_of_the_theorem():
 
 def test_knowing_more_never_costs_and_more_queries_do(rng):
     tally, queries, _ = simulated("gaussian", rng)
-    width = lambda **options: interval_corrected(tally, queries, data="fixed", **options).half_width  # noqa: E731
+
+    def width(**options: float) -> np.ndarray:
+        return interval_corrected(tally, queries, data="fixed", **options).half_width
+
     assert np.all(width(norm_bound=1.0) <= width(norm_bound=1.2) * (1 + 1e-6))
     assert np.all(width(norm_bound=1.0, kappa=0.1) <= width(norm_bound=1.0) * (1 + 1e-6))
     assert np.all(width(norm_bound=1.0, delta=0.1) < width(norm_bound=1.0, delta=0.01))
@@ -164,10 +167,10 @@ def test_units_and_rotation_change_nothing(rng, knowledge):
 
 def test_collinear_columns_give_the_interval_of_the_reduced_problem(rng):
     tally, queries, _ = simulated("gaussian", rng)
-    double = lambda rows: np.asarray(rows)[:, [0, 1, 2, 0]]  # noqa: E731
-    wide = Tally(double(tally.vectors), tally.pulls, tally.wins)
+    doubled = [0, 1, 2, 0]
+    wide = Tally(tally.vectors[:, doubled], tally.pulls, tally.wins)
     outside = np.array([[1.0, 0.0, 0.0, 0.0]])
-    result = interval_corrected(wide, np.vstack([double(queries), outside]), data="fixed", kappa=0.2)
+    result = interval_corrected(wide, np.vstack([queries[:, doubled], outside]), data="fixed", kappa=0.2)
     reduced = interval_corrected(tally, np.vstack([queries, [[9.0, 9.0, 1.0]]]), data="fixed", kappa=0.2)
     np.testing.assert_allclose(result.half_width[:2], reduced.half_width[:2], rtol=1e-5)
     assert result.details["d"] == 3

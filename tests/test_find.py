@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from surepick import Session, verify_certificate
+from surepick import Problem, Session, verify_certificate
 from surepick.cli import app, main
+from surepick.cli.panel import SimulatedPanel
+from surepick.cli.search import Search
 
 STABLE = [
     "best",
@@ -106,6 +108,40 @@ def test_undecided_is_said_and_told_by_the_exit_code(folder):
     assert set(fields["surviving"]) == {"a", "b", "c", "d"}
 
 
+def test_what_is_said_without_a_decision_is_said_once(folder):
+    words = ["find", str(folder / "items.csv"), "--simulate", "--budget", "3"]
+    said = " ".join(CliRunner().invoke(app, words, catch_exceptions=False).output.split())
+    assert said.startswith("Not decided. The best guess of 4 is ")
+    assert said.count("not excluded") == 1
+    assert said.count("is spent") == 1
+    votes = folder / "votes.csv"
+    votes.write_text("item_a,item_b,winner\na,b,b\nb,c,a\nc,d,b\n")
+    words = ["find", str(folder / "items.csv"), "--answers", str(votes)]
+    said = " ".join(CliRunner().invoke(app, words, catch_exceptions=False).output.split())
+    assert said.startswith("Not decided (votes ran out). The best guess of 4 is ")
+
+
+def test_a_judge_who_prefers_the_place_is_seen_through(folder):
+    prefers_the_first = JUDGE.replace('> score[question["second"]]', '+ 4 > score[question["second"]]')
+    (folder / "judge.py").write_text(prefers_the_first.replace("gauss(0, .3)", "gauss(0, 2)"))
+    log = folder / "log.jsonl"
+    judge = f"{sys.executable} {folder / 'judge.py'} 7"
+    fields = found(folder / "items.csv", "--judge", judge, "--position", "--state", log)
+    assert (fields["best"], fields["status"]) == ("b", "certain")
+    assert not any(check["alarm"] for check in fields["checks"])
+    session = Session.resume(log)
+    assert session.problem.position
+    shown = Counter((question.first, question.second) for question in session.questions.values())
+    assert {pair[::-1] for pair in shown} & set(shown)  # the same pair either way round
+    assert simulated(folder, "--position")["best"] == "b"
+
+
+def test_a_position_needs_pairs_whose_order_is_chosen(folder, capsys, monkeypatch):
+    items = folder / "items.csv"
+    assert "kind pairs, not both" in refused(capsys, monkeypatch, items, "--simulate", "--position", "--kind", "both")
+    assert "recorded votes" in refused(capsys, monkeypatch, items, "--position", "--answers", folder / "votes.csv")
+
+
 def test_a_program_answers_one_question_a_line(folder):
     fields = found(folder / "items.csv", "--judge", f"{sys.executable} {folder / 'judge.py'} 7")
     assert fields["best"] == "b"
@@ -128,6 +164,23 @@ def test_the_cost_stays_under_the_cap(folder):
     )
     assert fields["status"] == "cost cap reached"
     assert fields["spent"] == 2.0
+
+
+def test_the_cost_counts_what_was_answered_before_a_resume(folder):
+    judge, log = f"{sys.executable} {folder / 'judge.py'} 7", folder / "log.jsonl"  # every answer says that it cost 0.5
+    paid = ("--judge", judge, "--state", log, "--cost-per-question", 0.2)
+    before = found(folder / "items.csv", *paid, "--max-cost", 1.6, code=1)
+    assert (before["questions"], before["spent"]) == (3, 1.5)
+    again = found(folder / "items.csv", *paid, "--max-cost", 2.6, code=1)
+    assert (again["questions"], again["spent"]) == (5, 2.5)
+
+
+def test_a_price_counts_answers_that_were_logged_without_one():
+    session = Session(Problem.from_pairs({"a": [0.0], "b": [1.0]}))
+    session.tell(session.ask()[0].id, 1)
+    session.tie(session.ask()[0].id)
+    session.tell(session.ask()[0].id, 0, cost=3.0)
+    assert Search(session, SimulatedPanel(np.ones(1), 0), price=0.5).spent == 4.0
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,10 @@ class TestStrainedNumerics:
         problem, theta = features(1000, 5), taste(3.0, 5)
         assert len(problem.items) == 1000
         rng = np.random.default_rng(7)
-        answer: Judge = lambda question, number: int(rng.random() < probability(float(question.vector @ theta)))  # noqa: E731
+
+        def answer(question: Question, number: int) -> int:
+            return int(rng.random() < probability(float(question.vector @ theta)))
+
         assert not honest(searched(problem, answer, questions=25)).status.decided
 
 

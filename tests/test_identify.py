@@ -7,11 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from surepick import (
-    CannotClose,
     GOptimal,
     InvalidInput,
     Passive,
-    Plan,
     Problem,
     RageGlm,
     RageGlm2,
@@ -20,7 +18,7 @@ from surepick import (
     Uniform,
 )
 from surepick.confidence.theorem import Budget
-from surepick.identify import POLICIES, policy_from_json, policy_named
+from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named
 from surepick.identify.burn_in import known_floors, printed_burn_in
 from surepick.identify.certified import Estimate, Goal, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
@@ -146,7 +144,7 @@ def test_corrected_constants_save_questions(targets: str, times: int) -> None:
     world = soare(10)
     spent = []
     for constants in ("printed", "corrected"):
-        policy = RageGlm(kappa=world.kappa, constants=constants, targets=targets)  # type: ignore[arg-type]
+        policy = RageGlm(kappa=world.kappa, constants=constants, targets=targets)
         verdicts = [run(world.problem, policy, world.judge(seed)) for seed in range(2)]
         assert all(world.correct(verdict) and verdict.status is Status.CERTAIN for verdict in verdicts)
         spent.append(float(np.median([verdict.questions for verdict in verdicts])))
@@ -177,7 +175,7 @@ def test_nothing_needs_to_be_known() -> None:
 def test_answers_that_are_nearly_certain_end_with_the_budget(targets: str) -> None:
     """With |x'theta| of 40 the answers never vary: no floor can be shown, and exploring ends with the budget."""
     world = soare(3, length=40.0)
-    policy = RageGlm(targets=targets, budget=3000)  # type: ignore[arg-type]
+    policy = RageGlm(targets=targets, budget=3000)
     verdict = run(world.problem, policy, world.judge(0))
     assert verdict.status is Status.BUDGET_SPENT
     assert "e1" in verdict.surviving
@@ -226,7 +224,7 @@ def test_closing_a_stage_early() -> None:
     world = soare(3)
     problem, rng = world.problem, np.random.default_rng(0)
     for missing in ("ignorable", "refuse"):
-        policy = RageGlm(kappa=world.kappa, missing=missing)  # type: ignore[arg-type]
+        policy = RageGlm(kappa=world.kappa, missing=missing)
         state, plan = policy.plan(policy.start(problem), rng)
         assert isinstance(plan, Plan)
         pulls = plan.pulls - 1
@@ -286,9 +284,9 @@ PROBLEM = soare(3).problem
         (lambda: RageGlm(delta=0.0), "delta must lie strictly between 0 and 1"),
         (lambda: RageGlm(epsilon=-1.0), "epsilon must not be negative"),
         (lambda: RageGlm(budget=0), "budget must be greater than 0"),
-        (lambda: RageGlm(budget=2.5), "whole number of questions"),  # type: ignore[arg-type]
-        (lambda: RageGlm(missing="guess"), "missing must be one of"),  # type: ignore[arg-type]
-        (lambda: RageGlm(targets="double"), "targets must be one of"),  # type: ignore[arg-type]
+        (lambda: RageGlm(budget=2.5), "whole number of questions"),
+        (lambda: RageGlm(missing="guess"), "missing must be one of"),
+        (lambda: RageGlm(targets="double"), "targets must be one of"),
         (lambda: RageGlm(kappa=0.3).start(PROBLEM), r"kappa .* lies in \(0, 0.25\], got 0.3"),
         (lambda: RageGlm(kappa=1e-4, norm_bound=2.0).start(PROBLEM), "kappa = 0.0001 is impossible for norm_bound = 2"),
         (lambda: RageGlm(constants="printed").start(PROBLEM), "needs kappa"),
@@ -305,7 +303,7 @@ PROBLEM = soare(3).problem
 )
 def test_bad_input_gets_a_sentence(call: object, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as caught:
-        call()  # type: ignore[operator]
+        call()
     assert str(caught.value).endswith(".")
 
 

@@ -16,7 +16,6 @@ from surepick.limits import (
     covering_information,
     fixed_g_optimal_formula,
     gaussian_burn_in,
-    information_for_width,
     kappa_family,
     kappa_family_bound,
     kazerouni_wein_formula,
@@ -29,6 +28,7 @@ from surepick.limits import (
     rho_star,
     sup_logistic_regret,
 )
+from surepick.limits.burn_in import information_for_width
 from surepick.limits.complexity import items_left, number_of_rounds, printed_gamma
 from surepick.logistic import probability_of_yes, variance
 

@@ -80,8 +80,9 @@ def test_equality_satisfies_the_optimality_conditions(seed, level, ridge, collin
     gradient = tally.gradient(result.theta) + ridge * result.theta
     np.testing.assert_allclose(gradient, result.multiplier * normal, atol=1e-6)
     step = 1e-3  # the multiplier is the rate at which the optimal value changes
-    value = lambda c: (lambda f: f.loss + ridge / 2 * f.theta @ f.theta)(fit(tally, equality=(normal, c), ridge=ridge))  # noqa: E731
-    slope = (value(level + step) - value(level - step)) / (2 * step)
+    above, below = (fit(tally, equality=(normal, level + sign * step), ridge=ridge) for sign in (1, -1))
+    penalty = ridge / 2 * (above.theta @ above.theta - below.theta @ below.theta)
+    slope = (above.loss - below.loss + penalty) / (2 * step)
     assert result.multiplier == pytest.approx(slope, rel=1e-3, abs=1e-3)
 
 

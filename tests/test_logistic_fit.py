@@ -41,9 +41,10 @@ def test_loss_gradient_and_information_agree_with_exact_derivatives(logit, wins)
     tally = Tally([[x]], [n], [wins])
     with mpmath.workdps(700):
         exact_x = mpmath.mpf(x)
-        loss = lambda t: n * mpmath.log(1 + mpmath.exp(exact_x * t)) - wins * exact_x * t  # noqa: E731
         t, step = mpmath.mpf(theta), mpmath.mpf(10) ** -150
-        up, at, down = loss(t + step), loss(t), loss(t - step)
+        up, at, down = (
+            n * mpmath.log(1 + mpmath.exp(exact_x * each)) - wins * exact_x * each for each in (t + step, t, t - step)
+        )
         gradient, hessian = (up - down) / (2 * step), (up - 2 * at + down) / step**2
         for ours, exact in (
             (tally.loss([theta]), at),

@@ -97,7 +97,7 @@ def test_judges_learn_about_how_many_more(desk: Desk, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Session, "forecast", lambda session: simulated)  # simulating is tested elsewhere, and slow
     study = desk.begin(delta=0.2, epsilon=1.0)
     judge = desk.judge(study)
-    now = lambda: desk.now  # noqa: E731  (a clock)
+    now = desk.service.clock
     assert judge.take()["remaining"] is None
     judge.work(4)
     assert not foresee(desk.service.database, now)  # too early to say anything

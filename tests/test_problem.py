@@ -125,5 +125,5 @@ def test_json_round_trip(problem: Problem) -> None:
 )
 def test_bad_input_gets_a_sentence(make: object, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as caught:
-        make()  # type: ignore[operator]
+        make()
     assert str(caught.value).endswith(".")

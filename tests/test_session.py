@@ -7,7 +7,6 @@ import pytest
 
 from surepick import (
     Anytime,
-    CannotClose,
     InvalidInput,
     Problem,
     Question,
@@ -17,6 +16,7 @@ from surepick import (
     Status,
     find_best,
 )
+from surepick.identify import CannotClose
 from surepick.worlds import World
 
 WORLD = World("three", Problem.from_pairs({"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [-1.0, -1.0]}), np.array([1.5, -0.5]))

@@ -171,8 +171,9 @@ def test_the_direction_radius_solves_its_equation_from_above(log_xi, log_nats):
     xi, nats = 10.0**log_xi, 10.0**log_nats
     u = direction_radius(xi, nats)
     with mpmath.workdps(50):
-        h = lambda u: ((1 + xi * u) * mpmath.log(1 + xi * u) - xi * u) / mpmath.mpf(xi) ** 2 - nats  # noqa: E731
-        root = mpmath.findroot(h, u)
+        root = mpmath.findroot(
+            lambda u: ((1 + xi * u) * mpmath.log(1 + xi * u) - xi * u) / mpmath.mpf(xi) ** 2 - nats, u
+        )
     assert abs(u / root - 1) < 1e-12
     assert u <= math.sqrt(2 * nats) + xi * nats / 3
 

@@ -2,81 +2,116 @@
 
 Reading order for newcomers: the README's example, `session`, `identify`, `design`, `confidence`, `logistic`, `linalg`;
 docs/architecture.md has the map.
+
+Names are imported from their modules when first used (PEP 562), so that `import surepick` and `surepick --help` do not
+wait for SciPy.
 """
 
-from surepick import checks, contextual, design, identify, limits
-from surepick.certificate import CertificateRefused, Checked, verify_certificate
-from surepick.checks import Answers, Check, check_all
-from surepick.confidence import (
-    Evidence,
-    Intervals,
-    in_given_order,
-    interval_anytime,
-    interval_corrected,
-    interval_faury,
-    interval_li,
-    interval_printed,
-    interval_wald,
-    plug_in_evidence,
-)
-from surepick.contextual import (
-    ContextualSession,
-    EcoLog,
-    Greedy,
-    LikelihoodRatioUcb,
-    LogisticThompson,
-    LogisticUcb,
-    OfuGlb,
-    OfuLog,
-    OnePassUcb,
-    SquareCb,
-    SupCbGlm,
-    SupLogistic,
-    UcbGlm,
-)
-from surepick.design import (
-    Design,
-    DesignStatus,
-    apportion,
-    d_optimal,
-    g_optimal,
-    gap_optimal,
-    max_optimal,
-    pairs_optimal,
-    xy_optimal,
-)
-from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
-from surepick.guarantee import Guarantee
-from surepick.identify import (
-    Anytime,
-    CannotClose,
-    Forecast,
-    GlGapE,
-    GOptimal,
-    Passive,
-    Plan,
-    Policy,
-    Problem,
-    RageGlm,
-    RageGlm2,
-    RageGlmR,
-    RageLinear,
-    Rival,
-    Status,
-    Uniform,
-    Verdict,
-    Wait,
-)
-from surepick.items import ItemTable, read_items
-from surepick.logistic import Fit, FitStatus, Tally, fit
-from surepick.session import Question, Session, find_best
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
+
+_HOMES = (
+    "errors",
+    "guarantee",
+    "logistic",
+    "items",
+    "certificate",
+    "confidence",
+    "design",
+    "checks",
+    "identify",
+    "session",
+    "limits",
+    "contextual",
+)
+"""Where public names live, the quickest to import first."""
+
+if TYPE_CHECKING:
+    from surepick import checks, contextual, design, identify, limits
+    from surepick.certificate import CertificateRefused, Checked, verify_certificate
+    from surepick.checks import Answers, Check, check_all
+    from surepick.confidence import (
+        Intervals,
+        in_given_order,
+        interval_anytime,
+        interval_corrected,
+        interval_faury,
+        interval_li,
+        interval_printed,
+        interval_wald,
+    )
+    from surepick.contextual import (
+        ContextualSession,
+        EcoLog,
+        Greedy,
+        LikelihoodRatioUcb,
+        LogisticThompson,
+        LogisticUcb,
+        OfuGlb,
+        OfuLog,
+        OnePassUcb,
+        SquareCb,
+        SupCbGlm,
+        SupLogistic,
+        UcbGlm,
+    )
+    from surepick.design import (
+        Design,
+        DesignStatus,
+        apportion,
+        d_optimal,
+        g_optimal,
+        gap_optimal,
+        max_optimal,
+        pairs_optimal,
+        xy_optimal,
+    )
+    from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
+    from surepick.guarantee import Guarantee
+    from surepick.identify import (
+        Anytime,
+        Forecast,
+        GlGapE,
+        GOptimal,
+        Passive,
+        Policy,
+        Problem,
+        RageGlm,
+        RageGlm2,
+        RageGlmR,
+        RageLinear,
+        Rival,
+        Status,
+        Uniform,
+        Verdict,
+    )
+    from surepick.items import ItemTable, read_items
+    from surepick.logistic import FitStatus, Tally
+    from surepick.logistic.fit import Fit, fit
+    from surepick.session import Question, Session, find_best
+else:  # hidden from type checkers, for which every misspelt name would exist otherwise
+
+    def __getattr__(name):
+        """The public name, imported now; or the package of that name."""
+        if name not in __all__:
+            raise AttributeError(f"module 'surepick' has no attribute {name!r}")
+        if name in _HOMES:
+            return import_module(f"surepick.{name}")
+        homes = (vars(import_module(f"surepick.{home}")) for home in _HOMES)
+        value = globals()[name] = next(home[name] for home in homes if name in home)
+        return value
+
+
+def __dir__() -> list[str]:
+    """What there is to use, imported or not."""
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Answers",
     "Anytime",
-    "CannotClose",
     "CertificateRefused",
     "Check",
     "Checked",
@@ -84,7 +119,6 @@ __all__ = [
     "Design",
     "DesignStatus",
     "EcoLog",
-    "Evidence",
     "Fit",
     "FitStatus",
     "Forecast",
@@ -104,7 +138,6 @@ __all__ = [
     "OfuLog",
     "OnePassUcb",
     "Passive",
-    "Plan",
     "Policy",
     "Problem",
     "Question",
@@ -123,7 +156,6 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "Verdict",
-    "Wait",
     "apportion",
     "check_all",
     "checks",
@@ -145,7 +177,6 @@ __all__ = [
     "limits",
     "max_optimal",
     "pairs_optimal",
-    "plug_in_evidence",
     "read_items",
     "verify_certificate",
     "xy_optimal",

@@ -50,10 +50,17 @@ class ItemTable:
     per_unit: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """... and by how much one unit of each moves each feature: θ in the table's terms is `per_unit @ θ`."""
 
-    def problem(self, kind: Kind = "pairs", *, seed: int = 0) -> Problem:
-        """What is to be asked: which of two items, yes/no about one, or both."""
+    def problem(self, kind: Kind = "pairs", *, seed: int = 0, position: bool = False) -> Problem:
+        """What is to be asked: which of two items, yes/no about one, or both.
+
+        With `position` the model of pairs has a coordinate for what being shown first is worth.
+        """
         if kind == "pairs":
-            return Problem.from_pairs(self.features, names=self.names, seed=seed)
+            return Problem.from_pairs(self.features, names=self.names, seed=seed, position=position)
+        if position:
+            raise InvalidInput(
+                f"A position is the place of one of two, so it needs questions of kind pairs, not {kind}."
+            )
         if kind == "items":
             return Problem.from_items(self.features, names=self.names)
         return Problem.from_pairs_and_items(self.features, names=self.names, seed=seed)

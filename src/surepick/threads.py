@@ -8,11 +8,13 @@ pools, 0.04 s without, for a design of 500 items).
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from threading import Lock
 
-import numpy.linalg  # noqa: F401  both pools must be loaded before they are looked up
-import scipy.linalg  # noqa: F401
 from threadpoolctl import LibController, ThreadpoolController
+
+for _library in ("numpy.linalg", "scipy.linalg"):
+    import_module(_library)  # both pools must be loaded before they are looked up
 
 LARGE = 2e9
 """Floating-point operations from which on several threads are worth waking."""

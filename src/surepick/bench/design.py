@@ -242,7 +242,7 @@ def _growth_in_pairs(rng: np.random.Generator, quick: bool) -> list[Row]:
             size = list(base)
             size[place] *= factor if place < 2 else {1: 1, 2: 2, 4: 2, 16: 4}[factor]
             x, z = catalogue(rng, *size)
-            seconds[size[place]] = best_seconds({"ours": lambda x=x, z=z: pairs_optimal(x, z)}, repeats=3)["ours"]  # type: ignore[misc]
+            seconds[size[place]] = best_seconds({"ours": partial(pairs_optimal, x, z)}, repeats=3)["ours"]
         least = min(seconds)
         rows += [
             compared(f"growth, {size:,} {name}", each, f"{least:,} {name}", seconds[least], size=size, grows=name)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,10 +83,7 @@ def _growth_in_trials(rng: np.random.Generator, quick: bool) -> list[Row]:
     for total in trials:
         pulls = np.full(count, total // count)
         tallies[_spoken(total)] = Tally(vectors, pulls, rng.binomial(pulls, probability_of_yes(vectors @ theta)))
-    seconds = best_seconds(
-        {name: lambda tally=tally: fit(tally) for name, tally in tallies.items()},  # type: ignore[misc]
-        repeats=2 if quick else 100,
-    )
+    seconds = best_seconds({name: partial(fit, tally) for name, tally in tallies.items()}, repeats=2 if quick else 100)
     least = _spoken(trials[0])
     return [
         compared(

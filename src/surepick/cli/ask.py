@@ -48,6 +48,9 @@ def ask(
     epsilon: Annotated[float, typer.Option(help="Accept an item that is worse by so much (log-odds).")] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Most questions to answer.")] = None,
     kind: Annotated[Kind, typer.Option(help="Which of two (pairs), yes/no about one (items), or both.")] = "pairs",
+    position: Annotated[
+        bool, typer.Option("--position", help="Learn what being shown first is worth (with --kind pairs).")
+    ] = False,
     pca: Annotated[int | None, typer.Option(help="Reduce the features to so many principal components.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed and answers, same questions.")] = 0,
     state: Annotated[Path | None, typer.Option(help="The log; ITEMS.answers.jsonl here unless told.")] = None,
@@ -69,7 +72,7 @@ def ask(
 
     table = read_items(items, pca=pca)
     path = state or Path(f"{items.stem}.answers.jsonl")
-    problem, avoid = table.problem(kind, seed=seed), set[int]()
+    problem, avoid = table.problem(kind, seed=seed, position=position), set[int]()
     policy = Anytime(delta=delta, epsilon=epsilon)
     session = open_session(problem, redirected(policy, _elsewhere(problem, avoid)), seed, path)
     began = time.perf_counter()

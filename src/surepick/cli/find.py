@@ -75,6 +75,9 @@ def find(
     budget: Annotated[int | None, typer.Option(help="Most questions to ask.")] = None,
     policy: Annotated[str, typer.Option(help="Who chooses the questions.")] = "anytime",
     kind: Annotated[Kind, typer.Option(help="Which of two (pairs), yes/no about one (items), or both.")] = "pairs",
+    position: Annotated[
+        bool, typer.Option("--position", help="Learn what being shown first is worth (with --kind pairs).")
+    ] = False,
     pca: Annotated[int | None, typer.Option(help="Reduce the features to so many principal components.")] = None,
     features: Annotated[
         bool, typer.Option("--features/--no-features", help="Without features every item has a score of its own.")
@@ -105,6 +108,11 @@ def find(
         raise InvalidInput(
             "Say who answers: exactly one of --judge CMD (a program), --answers FILE (recorded votes) or --simulate."
         )
+    if position and (answers is not None or warm_start is not None):
+        raise InvalidInput(
+            "--position needs pairs whose order the search chooses, and recorded votes (--answers, --warm-start) have "
+            "theirs; leave one of them out."
+        )
     table = read_items(items, pca=pca, features=features)
     limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
     chosen: Policy[Any] = policy_named(policy, **limits)
@@ -112,7 +120,7 @@ def find(
     if answers is not None:
         problem, votes = read_votes(table, answers)
     else:
-        problem = table.problem(kind, seed=seed)
+        problem = table.problem(kind, seed=seed, position=position)
     if simulate:
         world = simulated_world(problem, table, theta, seed)
     unused = () if votes is None else votes.unused
@@ -132,7 +140,7 @@ def find(
     else:
         assert judge is not None
         panel = ProgramPanel(judge, table, judges, timeout, retries, cost_per_question)
-    search = Search(session, panel, max_cost, spent=cost_per_question * session.answered)
+    search = Search(session, panel, cost_per_question, max_cost)
     # Recorded votes end when they end, whatever more it would take.
     horizon = Horizon(chosen) if votes is None else None
     with Watch(table, delta=delta, horizon=horizon) as watch:
@@ -183,14 +191,13 @@ def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Po
 
 
 def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, seed: int) -> "World":
-    """A judge's hidden taste: of the file, or random, with log-odds of a usual spread."""
+    """A judge's hidden taste: of the file, or random, with log-odds of a usual spread; the place does not matter."""
     import numpy as np
 
     from surepick.errors import InvalidInput
     from surepick.identify.truths import USUAL_LOGIT
     from surepick.worlds import World
 
-    intercept = problem.items.shape[1] - items.features.shape[1]
     if theta is None:
         taste = np.asarray(np.random.default_rng([seed, 5]).normal(size=items.features.shape[1]))
         spread = float(np.std((items.features - items.features.mean(axis=0)) @ taste))
@@ -199,4 +206,5 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
         raise InvalidInput("--theta speaks of columns of the table, and --pca has mixed them; leave one of them out.")
     else:
         taste = np.asarray(np.linalg.solve(items.per_unit, read_theta(theta, list(items.columns))))
-    return World("simulated", problem, np.concatenate([np.zeros(intercept), taste]))
+    extra = problem.items.shape[1] - len(taste)  # an intercept comes first, the coordinate of the place last
+    return World("simulated", problem, np.pad(taste, (0, extra) if problem.position else (extra, 0)))

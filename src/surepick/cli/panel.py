@@ -39,7 +39,8 @@ class Reply:
 
     answer: Answer
     judge: str | None = None
-    cost: float = 0.0
+    cost: float | None = None
+    """None where nobody is paid."""
     trouble: str = ""
 
 

@@ -70,16 +70,18 @@ def _claim(outcome: Outcome) -> Text:
     none = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in outcome.without_decision.items() if count]
     besides = f" ({' and '.join(none)} besides)" if none else ""
     asked = f"{verdict.questions:,} answers{besides}, {outcome.seconds:.1f} s"
+    if outcome.spent:
+        asked += f", cost {outcome.spent:,.4g}"
     wrong = f"wrong with probability at most {verdict.delta:g} ({verdict.guarantee})"
     if verdict.status == "certain":
         said = Text.assemble(best, f" is the best of {count}: {wrong}; {asked}.")
     elif verdict.status == "within epsilon":
         said = Text.assemble(best, f" is within {verdict.epsilon:g} of the best of {count}: {wrong}; {asked}.")
     else:
-        left = f"{len(verdict.surviving)} of {count} are not excluded"
-        said = Text.assemble((f"Not decided: {outcome.status}. ", "yellow"), "Best guess ", best, f"; {left}; {asked}.")
-        if verdict.reason:
-            said.append(f" {verdict.reason}")
+        # How many are not excluded, and why a verdict is final without a decision, is in its reason.
+        why = "" if verdict.status.final else f" ({outcome.status})"
+        said = Text.assemble((f"Not decided{why}. ", "yellow"), f"The best guess of {count} is ", best, f"; {asked}.")
+        said.append(f" {verdict.reason}")
     if verdict.also:
         said.append(f" Of the same features, so equally good: {', '.join(items.label(name) for name in verdict.also)}.")
     if outcome.truth is not None:
@@ -88,7 +90,7 @@ def _claim(outcome: Outcome) -> Text:
             Text.assemble("\nThe truth, which the search never saw: ", named(items, outcome.truth), f" ({right}).")
         )
     if outcome.remaining:
-        said.append(f"\n{outcome.remaining:,} recorded votes were not needed.")
+        said.append(f"\n{outcome.remaining:,} recorded votes were not used.")
     return said
 
 

@@ -17,6 +17,9 @@ from surepick.session import Question, Session, file_answer
 GIVE_UP = 3
 """Questions in a row, for every seat, without an answer because of trouble, after which the search ends."""
 
+PAID = ("answer", "tie", "skip")
+"""Events of the log that may have cost something."""
+
 
 @dataclass(eq=False)
 class Search:
@@ -24,8 +27,11 @@ class Search:
 
     session: Session
     panel: Panel
+    price: float = 0.0
+    """Of an answer, unless the judge names its cost."""
     max_cost: float | None = None
-    spent: float = 0.0
+    spent: float = field(init=False)
+    """On all answers of the log, those before this call too."""
     troubles: list[str] = field(default_factory=list)
     ended: str | None = None
     """"votes ran out", "cost cap reached", "judges failed" or "interrupted"."""
@@ -35,6 +41,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._open.extend(self.session.outstanding)
+        self.spent = sum(event.get("cost", self.price) for event in self.session.log if event["event"] in PAID)
 
     @property
     def seconds(self) -> float:
@@ -78,18 +85,17 @@ class Search:
         if self._failing >= GIVE_UP * self.panel.seats:
             self.ended = "judges failed"
             return None
-        price = getattr(self.panel, "cost_per_question", 0.0)
-        if self.max_cost is not None and self.spent + (out + 1) * price > self.max_cost + 1e-12:
+        if self.max_cost is not None and self.spent + (out + 1) * self.price > self.max_cost + 1e-12:
             self.ended = "cost cap reached"
             return None
         return self._open.popleft() if self._open else next(iter(self.session.ask(1)), None)
 
     def _file(self, question: Question, reply: Reply) -> None:
-        self.spent += reply.cost
+        self.spent += reply.cost or 0.0
         self._failing = self._failing + 1 if reply.trouble else 0
         if reply.trouble:
             self.troubles.append(f"Question {question.id} was skipped: {reply.trouble}.")
-        file_answer(self.session, question.id, reply.answer, judge=reply.judge)
+        file_answer(self.session, question.id, reply.answer, judge=reply.judge, cost=reply.cost)
 
 
 def open_session(problem: Problem, policy: Policy[Any], seed: int, path: Path | None) -> Session:

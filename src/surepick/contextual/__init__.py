@@ -12,7 +12,7 @@ from surepick.contextual.menu import NAMES, policy_by_name
 from surepick.contextual.ofu_glb import OfuGlb
 from surepick.contextual.ofu_log import OfuLog
 from surepick.contextual.one_pass import OnePassUcb
-from surepick.contextual.policy import AnyPolicy, Choice, Facts, Policy
+from surepick.contextual.policy import Choice, Facts, Policy
 from surepick.contextual.session import ContextualSession
 from surepick.contextual.square_cb import SquareCb
 from surepick.contextual.sup_cb_glm import SupCbGlm
@@ -23,7 +23,6 @@ from surepick.contextual.uniform import Uniform
 
 __all__ = [
     "NAMES",
-    "AnyPolicy",
     "Choice",
     "ContextualSession",
     "EcoLog",

@@ -5,13 +5,29 @@ the maxima over these is the maximum over the set. Every ν gives a valid bound,
 """
 
 import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.contextual import numerics
+from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
+from surepick.contextual.policy import (
+    KNOWN_NORM,
+    LOGISTIC,
+    SHORT_ARMS,
+    Choice,
+    Facts,
+    NormBounded,
+    chosen_vector,
+    clean_arms,
+    clean_dimension,
+    clean_reward,
+)
 from surepick.contextual.ratio_set import outer_radius
+from surepick.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
 
@@ -98,3 +114,41 @@ class LossSet:
         history = self.now.history
         loss = float(numerics.kernels.row_losses(history.rows, history.answers, theta).sum())
         return loss + self.ridge / 2 * float(theta @ theta)
+
+
+@dataclass(frozen=True)
+class LossSetPolicy(NormBounded, ABC):
+    """Choose the arm whose score can be largest over such a set; policies differ in the ridge and the ceiling."""
+
+    source: ClassVar[str]
+    """Where the set is proved to hold the truth."""
+
+    @property
+    def facts(self) -> Facts:
+        """Assumptions, guarantee and cost."""
+        cost = "O(t d²) time for each arm in contention, O(t d) memory"
+        return Facts(Guarantee.CITED, self.source, (LOGISTIC, SHORT_ARMS, KNOWN_NORM), cost)
+
+    @abstractmethod
+    def ridge(self, dimension: int) -> float:
+        """Of F."""
+
+    @abstractmethod
+    def ceiling(self, state: Estimate) -> float:
+        """What F is at most on the set."""
+
+    def start(self, dimension: int) -> Estimate:
+        """Nothing known."""
+        dimension = clean_dimension(dimension)
+        return estimate.first_estimate(dimension, self.ridge(dimension))
+
+    def choose(self, state: Estimate, arms: Floats, rng: np.random.Generator) -> Choice:
+        """The arm of largest upper bound."""
+        offered = clean_arms(arms, len(state.theta))
+        within = LossSet(state, self.ridge(len(state.theta)), self.ceiling(state), self.norm_bound)
+        return Choice(within.most_promising(offered))
+
+    def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
+        """Fit anew: the set is built around the exact minimum."""
+        vector = chosen_vector(arms, choice, len(state.theta))
+        return estimate.updated(state, vector, clean_reward(reward), self.ridge(len(vector)), growth=0.0)

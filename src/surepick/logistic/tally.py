@@ -73,8 +73,6 @@ class Tally:
             return NotImplemented
         return all(np.array_equal(a, b) for a, b in zip(self._columns(), other._columns(), strict=True))
 
-    __hash__ = None  # type: ignore[assignment]  # arrays inside: equality by value, so no hash
-
     def __add__(self, other: "Tally") -> "Tally":
         """Put answers together: row by row on the same vectors, otherwise merged, equal vectors as one row."""
         if not isinstance(other, Tally):

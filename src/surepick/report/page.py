@@ -70,10 +70,8 @@ def _verdict(outcome: Outcome) -> str:
             f"The chance that this is wrong is at most {wrong}."
         )
     else:
-        claim = (
-            f"Not decided ({escape(outcome.status)}). The best guess is {best}; {len(verdict.surviving)} of {count} "
-            f"items are not excluded. {escape(verdict.reason)}"
-        )
+        claim = f"Not decided ({escape(outcome.status)}). The best guess of {count} items is {best}. "
+        claim += escape(verdict.reason)
     if verdict.also:
         others = ", ".join(_item(outcome, name) for name in verdict.also)
         claim += f" Of the same features, so equally good: {others}."

@@ -23,7 +23,7 @@ SMALL_BODY = 64_000
 """Most bytes of a request that does not upload items."""
 
 
-class TooLarge(Exception):
+class _TooLarge(Exception):
     """The body of a request is larger than it may be."""
 
 
@@ -47,7 +47,7 @@ class Guard:
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
-                raise TooLarge
+                raise _TooLarge
             return message
 
         async def guarded(message: Message) -> None:
@@ -59,9 +59,9 @@ class Guard:
 
         try:
             if any(name == b"content-length" and int(value) > limit for name, value in scope["headers"]):
-                raise TooLarge
+                raise _TooLarge
             await self._app(scope, counted, guarded)
-        except TooLarge:
+        except _TooLarge:
             if begun:
                 raise
             await _answer(guarded, 413, f"A request here may have at most {limit:,} bytes; send less.")

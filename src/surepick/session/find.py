@@ -1,7 +1,7 @@
 """A search from beginning to end: one question at a time, in batches, or whole stages at once."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, run
 from surepick.session.question import Question
@@ -46,17 +46,22 @@ def find_best(
         return run(problem, chosen, judge, seed=seed)
     session = Session(problem, chosen, seed=seed)
     while questions := session.ask(at_once or 1):
-        answers: Any = [judge(questions[0])] if at_once is None else judge(questions)  # type: ignore[arg-type]
+        if at_once is None:
+            answers: Sequence[Answer] = [cast("Judge", judge)(questions[0])]
+        else:
+            answers = cast("BatchJudge", judge)(questions)
         for question, answer in zip(questions, answers, strict=True):
             file_answer(session, question.id, answer)
     return session.verdict()
 
 
-def file_answer(session: Session, question: int, answer: Answer, *, judge: str | None = None) -> None:
+def file_answer(
+    session: Session, question: int, answer: Answer, *, judge: str | None = None, cost: float | None = None
+) -> None:
     """Tell the session 1 or 0, a tie, or that there is no answer."""
     if answer is None:
-        session.skip(question, judge=judge)
+        session.skip(question, judge=judge, cost=cost)
     elif isinstance(answer, str) and answer == "tie":
-        session.tie(question, judge=judge)
+        session.tie(question, judge=judge, cost=cost)
     else:
-        session.tell(question, answer, judge=judge)
+        session.tell(question, answer, judge=judge, cost=cost)

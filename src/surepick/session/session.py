@@ -176,7 +176,7 @@ class Session:
             asked.append(self._questions[number])
         return asked
 
-    def tell(self, question: int, answer: int, *, judge: str | None = None) -> None:
+    def tell(self, question: int, answer: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing."""
         known = self._question(question)
         if isinstance(answer, str) or answer not in (0, 1):
@@ -191,16 +191,15 @@ class Session:
                 f"Question {question} was answered {given} before and {int(answer)} now; undo({question}) takes the "
                 "first answer back."
             )
-        event: Event = {"event": "answer", "id": known.id, "answer": int(answer)}
-        self._do(event if judge is None else event | {"judge": judge})
+        self._do({"event": "answer", "id": known.id, "answer": int(answer)} | _source(judge, cost))
 
-    def skip(self, question: int, *, judge: str | None = None) -> None:
+    def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """No answer is expected any more; one that comes before the stage is evaluated still counts."""
-        self._close(question, "skip", judge)
+        self._close({"event": "skip", "id": question} | _source(judge, cost))
 
-    def tie(self, question: int, *, judge: str | None = None) -> None:
+    def tie(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """The judge saw no difference. Logged as such; for the statistics it is a missing answer."""
-        self._close(question, "tie", judge)
+        self._close({"event": "tie", "id": question} | _source(judge, cost))
 
     def undo(self, question: int | None = None) -> Question:
         """Take back an answer, skip or tie (the last answer unless told), until its stage is evaluated.
@@ -345,14 +344,12 @@ class Session:
             )
         return known
 
-    def _close(self, question: int, event: str, judge: str | None) -> None:
-        self._question(question)
-        if question in self._answers:
-            raise InvalidInput(f"Question {question} has the answer {self._answers[question]}; undo it first.")
-        if question in self._stages[self._questions[question].stage].closed:
-            return
-        told: Event = {"event": event, "id": question}
-        self._do(told if judge is None else told | {"judge": judge})
+    def _close(self, event: Event) -> None:
+        known = self._question(event["id"])
+        if known.id in self._answers:
+            raise InvalidInput(f"Question {known.id} has the answer {self._answers[known.id]}; undo it first.")
+        if known.id not in self._stages[known.stage].closed:
+            self._do(event)
 
     def _do(self, event: Event) -> None:
         """Write the event, then apply it: what is acknowledged is stored."""
@@ -431,6 +428,10 @@ class Session:
         self._settle()
         self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
+
+
+def _source(judge: str | None, cost: float | None) -> Event:
+    return {name: value for name, value in (("judge", judge), ("cost", cost)) if value is not None}
 
 
 def _place(plan: Plan, measurement: int) -> int:

@@ -33,4 +33,5 @@ def answers_of(problem: Problem, log: Iterable[Mapping[str, Any]]) -> Answers:
         np.where(swapped[:, None], items[:, ::-1], items),
         problem.names,
         tuple(judges[row] for row in rows),
+        shuffled=not problem.position,  # else the policy chooses the order
     )

@@ -19,9 +19,6 @@ from surepick.store.schema import judges, messages, questions, studies
 PAIR_WORDS = ("a", "b", "tie", "skip")
 SINGLE_WORDS = ("yes", "no", "skip")
 
-ACTIVE_SECONDS = 60.0
-"""A judge counts as active for so long after taking a question."""
-
 
 @dataclass(frozen=True)
 class Take:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, pearsonr
 
-from surepick.contextual import AnyPolicy, SupCbGlm, SupLogistic
+from surepick.contextual import SupCbGlm, SupLogistic
 from surepick.contextual.levels import number_of_levels
+from surepick.contextual.policy import AnyPolicy
 from surepick.figures import figure
 from surepick.studies.frame import Options, Params, Row, Study
 

@@ -27,7 +27,7 @@ Order = Literal["policy", "file"]
 Asked = tuple[int, int]
 """Two items by number in ascending order, or an item and NOTHING."""
 
-WINNERS = ("a", "b", "tie", "skip")
+WINNERS: dict[str, Answer] = {"a": 1, "b": 0, "tie": "tie", "skip": None}
 ANSWERS = {"yes": 1, "1": 1, "true": 1, "no": 0, "0": 0, "false": 0, "skip": None}
 
 
@@ -192,7 +192,7 @@ def _vote(table: Table, row: int, place: dict[str, int]) -> Vote | str:
         winner = cells["winner"].lower()
         if winner not in WINNERS:
             return f"winner must be a, b, tie or skip, got {cells['winner']!r}"
-        answer: Answer = {"a": 1, "b": 0, "tie": "tie", "skip": None}[winner]  # type: ignore[assignment]
+        answer = WINNERS[winner]
     elif cells.get("answer"):
         names = [cells.get("item", "")]
         if cells["answer"].lower() not in ANSWERS:
