@@ -26,7 +26,7 @@ from surepick.identify.stagewise import Stages
 from surepick.linalg import Span, factor
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import run
-from surepick.worlds import ExpectedJudge, World, example_1, soare
+from surepick.worlds import ExpectedJudge, World, example_1, one_over_kappa, soare
 
 
 def small_stage(seed: int, *, scale: float = 1.0) -> tuple[World, np.ndarray, np.ndarray, np.ndarray, Budget]:
@@ -334,3 +334,10 @@ def test_linear_rage_is_marked_as_misspecified() -> None:
     verdict = run(world.problem, RageLinear(), world.judge(0))
     assert verdict.guarantee == "heuristic"
     assert "1/2 + x'theta" in verdict.assumptions[0]
+
+
+def test_a_first_stage_beyond_counting_is_refused_and_not_rehearsed() -> None:
+    world = one_over_kappa(80, seed=0)
+    policy = Uniform(delta=0.05, kappa=world.kappa)
+    with pytest.raises(InvalidInput, match="the first stage alone takes [0-9,]*; raise"):
+        policy.plan(policy.start(world.problem), np.random.default_rng(0))

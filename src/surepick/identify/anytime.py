@@ -18,10 +18,10 @@ from surepick import validate
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime_certificate import write_certificate
-from surepick.identify.anytime_state import BET_RIVALS, State, after_stage, old_counts
-from surepick.identify.directional import CONTENDER, LEAD, LEADERS, SETTLED, SETTLING, Process, good_bets, weight
+from surepick.identify.anytime_state import State, old_counts
+from surepick.identify.directional import Process, weight
 from surepick.identify.examine import Findings, examine
-from surepick.identify.plug_in import RIDGES, PlugIn, predicted
+from surepick.identify.plug_in import RIDGES, PlugIn
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
 from surepick.identify.soft_top_two import (
@@ -49,7 +49,7 @@ LOCALISER = 0.3
 SPARE = 1.0
 """Nats beyond what a rival needs, after which it is no longer asked about."""
 
-WAITING = 0.1
+WAITING = 0.3
 """Share of questions without an answer, above which what to ask is chosen for drawn estimates."""
 
 GROWTH = {EARLY: 0.02, LATE: 0.05}
@@ -116,6 +116,8 @@ class Anytime:
             (),
             experts,
             self.missing == "charged",
+            self.epsilon,
+            2 * (math.log(1 / self.delta) + 1),
             old=old_counts(self.warm, len(nothing)),
         )
 
@@ -137,7 +139,7 @@ class Anytime:
         return replace(
             state.settled,
             filed=(*state.filed, Filed(plan, nothing, nothing)),
-            experts=np.array(plan.memo["experts"]),
+            experts=np.array(plan.memo.get("experts", state.settled.experts)),
             ledger=state.ledger.with_entries(plan.memo),
         )
 
@@ -208,78 +210,21 @@ class Anytime:
         return self.stage_of(state, counts)
 
     def stage_of(self, state: State, counts: Integers) -> Plan:
-        """A stage that asks each measurement so often, with predictions and tilts fixed for these questions.
+        """A stage that asks each measurement so often.
 
-        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state.
+        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state. Predictions
+        and bets are fixed now, or, where answers of earlier stages are still to come, when they are all there: they may
+        depend on these, and on nothing later.
         """
-        rows, points, theta = state.problem.rows, state.problem.points, state.theta
-        nats = state.nats(state.leader, self.epsilon)
         where = np.flatnonzero(counts)
-        pulls = counts[where]
         begun = sum(bool(each.plan.memo["restart"]) for each in state.filed)
-        bets = []
-        for process in self._betting(state, nats):
-            close = nats if process.leader == state.leader else state.nats(process.leader, self.epsilon)
-            rivals = np.argsort(close, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
-            made = good_bets(
-                process,
-                rows,
-                points,
-                rivals,
-                theta,
-                (where, pulls.astype(float)),
-                behind=close[rivals],
-                epsilon=self.epsilon,
-                nats=2 * (math.log(1 / self.delta) + 1),
-                inverse=state.inverse,
-            )
-            bets.append(
-                {
-                    "process": process.number,
-                    "leader": process.leader,
-                    "rivals": made.items.tolist(),
-                    "shifts": made.shifts.tolist(),
-                    "logits": made.logits.tolist(),
-                    "limits": made.limits.tolist(),
-                }
-            )
         memo = {
-            "experts": state.fits.tolist(),
-            "predictions": predicted(rows, state.arrived[0], state.fits, rows[where]).tolist(),
             "restart": state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
-            "bets": bets,
             **self._found(state).entries(),
         }
-        return Plan(len(state.filed), where, pulls, memo)
-
-    def _betting(self, state: State, nats: Floats) -> list[Process]:
-        """Processes to bet in the next stage, as they will be when all planned stages are answered."""
-        processes = state.settled.processes
-        rows = state.problem.rows
-        for filed in state.filed[state.settled.sealed :]:
-            where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
-            processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
-        behind = nats.copy()
-        behind[state.leader] = 0.0
-        if not processes and not self._settled(state, behind):
-            return []
-        wanted = [int(item) for item in np.argsort(behind, kind="stable")[:LEADERS] if behind[item] < CONTENDER]
-        result = []
-        for leader in wanted:
-            known = next((each for each in processes if each.leader == leader), None)
-            if known is None:
-                known = Process.begin(len(processes), leader)
-                processes = (*processes, known)
-            result.append(known)
-        return result
-
-    def _settled(self, state: State, behind: Floats) -> bool:
-        """Whether those who may be best are few enough to begin a process for each: every one later has less weight."""
-        asked, dimension = state.asked, state.problem.span.rank
-        few = int(np.sum(behind < CONTENDER)) <= LEADERS
-        return bool(np.min(behind[behind > 0], initial=np.inf) >= LEAD) and (
-            asked >= SETTLED * dimension or (few and asked >= SETTLING * dimension)
-        )
+        if state.charge or state.settled.sealed == len(state.filed):
+            memo |= state.wagers(where, counts[where])
+        return Plan(len(state.filed), where, counts[where], memo)
 
     def _impossible(self, state: State) -> bool:
         return state.problem.obstacle is not None or len(state.problem.items) == 1

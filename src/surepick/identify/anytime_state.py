@@ -16,10 +16,20 @@ from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
 from surepick.identify.certify import Localiser, localiser
-from surepick.identify.directional import BETS, Bets, Process
+from surepick.identify.directional import (
+    BETS,
+    CONTENDER,
+    LEAD,
+    LEADERS,
+    SETTLED,
+    SETTLING,
+    Bets,
+    Process,
+    good_bets,
+)
 from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
-from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, ridge_experts
+from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.identify.problem import Problem
 from surepick.identify.soft_top_two import closeness
 from surepick.identify.stagewise import Filed
@@ -44,6 +54,9 @@ class State:
     experts: Floats
     """Fits that predicted the last stage: where the next ones start."""
     charge: bool
+    epsilon: float
+    stakes: float
+    """Nats that bets aim at."""
     ledger: Ledger = field(default_factory=Ledger)
     """What was proved and tried when stages were planned."""
     old: tuple[Floats, Floats] | None = None
@@ -57,22 +70,27 @@ class State:
     @cached_property
     def settled(self) -> "State":
         """The same with all stages of the longest complete prefix multiplied into the processes."""
-        plug_in, processes, sealed = self.plug_in, self.processes, self.sealed
-        if sealed == len(self.filed):
-            return self
-        rows = self.problem.rows
-        for filed in self.filed[sealed:]:
+        state, rows = self, self.problem.rows
+        for filed in self.filed[self.sealed :]:
             if not filed.complete:
                 break
-            memo, where = filed.plan.memo, filed.plan.measurements
+            plan, where = filed.plan, filed.plan.measurements
+            if "predictions" not in plan.memo:
+                before = replace(state, filed=state.filed[: state.sealed])
+                plan = replace(plan, memo={**plan.memo, **before.wagers(where, plan.pulls)})
             pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
-            lost = (filed.plan.pulls - filed.pulls).astype(float) * self.charge
-            plug_in = plug_in.after(
-                where, pulls, wins, np.array(memo["predictions"]), restart=memo["restart"], missing=lost
+            lost = (plan.pulls - filed.pulls).astype(float) * self.charge
+            state = replace(
+                state,
+                filed=(*state.filed[: state.sealed], replace(filed, plan=plan), *state.filed[state.sealed + 1 :]),
+                sealed=state.sealed + 1,
+                plug_in=state.plug_in.after(
+                    where, pulls, wins, np.array(plan.memo["predictions"]), restart=plan.memo["restart"], missing=lost
+                ),
+                processes=after_stage(state.processes, plan.memo, where, pulls, wins, lost, rows),
+                experts=np.array(plan.memo["experts"]),
             )
-            processes = after_stage(processes, memo, where, pulls, wins, lost, rows)
-            sealed += 1
-        return replace(self, plug_in=plug_in, processes=processes, sealed=sealed)
+        return state
 
     @cached_property
     def found(self) -> dict[Any, Any]:
@@ -207,6 +225,65 @@ class State:
         # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
         evidence[close], promised[close] = found, np.minimum(proven, nats[close])
         return evidence, promised
+
+    def wagers(self, where: Integers, pulls: Integers) -> dict[str, Any]:
+        """What is predicted and bet about a stage that asks these measurements so often, as plain values."""
+        rows, points = self.problem.rows, self.problem.points
+        bets = []
+        for process in self._betting():
+            close = self.nats(process.leader, self.epsilon)
+            rivals = np.argsort(close, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+            made = good_bets(
+                process,
+                rows,
+                points,
+                rivals,
+                self.theta,
+                (where, pulls.astype(float)),
+                behind=close[rivals],
+                epsilon=self.epsilon,
+                nats=self.stakes,
+                inverse=self.inverse,
+            )
+            bets.append(
+                {
+                    "process": process.number,
+                    "leader": process.leader,
+                    "rivals": made.items.tolist(),
+                    "shifts": made.shifts.tolist(),
+                    "logits": made.logits.tolist(),
+                    "limits": made.limits.tolist(),
+                }
+            )
+        predictions = predicted(rows, self.arrived[0], self.fits, rows[where])
+        return {"experts": self.fits.tolist(), "predictions": predictions.tolist(), "bets": bets}
+
+    def _betting(self) -> list[Process]:
+        """Processes to bet in the next stage, as they will be when all planned stages are answered."""
+        processes = self.settled.processes
+        rows = self.problem.rows
+        for filed in self.settled.filed[self.settled.sealed :]:
+            where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
+            processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
+        behind = self.nats(self.leader, self.epsilon)
+        if not processes and not self._may_begin(behind):
+            return []
+        behind[self.leader] = 0.0
+        wanted = [int(item) for item in np.argsort(behind, kind="stable")[:LEADERS] if behind[item] < CONTENDER]
+        result = []
+        for leader in wanted:
+            known = next((each for each in processes if each.leader == leader), None)
+            if known is None:
+                known = Process.begin(len(processes), leader)
+                processes = (*processes, known)
+            result.append(known)
+        return result
+
+    def _may_begin(self, behind: Floats) -> bool:
+        """Whether those who may be best are few enough to begin a process for each: every one later has less weight."""
+        asked, dimension = self.asked, self.problem.span.rank
+        few = np.sum(behind < CONTENDER) < LEADERS
+        return bool(behind.min() >= LEAD and asked >= (SETTLING if few else SETTLED) * dimension)
 
 
 def after_stage(

@@ -42,6 +42,7 @@ class Findings:
     decided: bool = False
     passed: tuple[Pass, ...] = ()
     tried: tuple[Attempt, ...] = ()
+    examined: int = 0
     rehearsed: int = 0
     doubted: Integers = field(default_factory=_nothing)
     """Rivals of which the estimates say that they are passed, and the proof does not ..."""
@@ -55,6 +56,7 @@ class Findings:
         return {
             "passed": [asdict(each) for each in self.passed],
             "tried": [asdict(each) for each in self.tried],
+            "examined": self.examined,
             "rehearsed": self.rehearsed,
         }
 
@@ -73,16 +75,18 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
         ]
     else:
         if state.asked < REHEARSALS * state.ledger.rehearsed:
-            return Findings(rehearsed=state.ledger.rehearsed, unbounded=_unbounded(tried, passed))
+            return Findings(
+                examined=state.sealed, rehearsed=state.ledger.rehearsed, unbounded=_unbounded(tried, passed)
+            )
         left = left[promised[left] >= needed]
     left = left[np.argsort(evidence[left], kind="stable")]
-    worth = [
-        int(item)
-        for item in left
-        if (last and len(left) <= FEW)
-        or int(item) not in tried
-        or tried[int(item)].worth_repeating(float(evidence[item]), state.asked)
-    ]
+
+    def worth_trying(item: int) -> bool:
+        if item not in tried or (last and len(left) <= FEW):
+            return True
+        return tried[item].worth_repeating(float(evidence[item]), state.asked)
+
+    worth = [] if state.sealed == state.ledger.examined else [int(item) for item in left if worth_trying(int(item))]
     passes: list[Pass] = []
     failures: dict[int, Attempt] = {}
     for begin in range(0, len(worth), TRIES):
@@ -102,15 +106,18 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
     known = tried | failures
     newly = {each.item: each for each in passes}
     found = Findings(
-        False, tuple(passes), tuple(failures.values()), rehearsed, unbounded=_unbounded(known, passed | newly)
+        False,
+        tuple(passes),
+        tuple(failures.values()),
+        state.sealed,
+        rehearsed,
+        unbounded=_unbounded(known, passed | newly),
     )
     if not last:
         return found
-    doubted = np.array([item for item in left if int(item) in known], dtype=np.int64)
-    if not len(doubted):
-        return replace(found, decided=True)
-    proved = [evidence[item] - known[int(item)].evidence + needed - known[int(item)].lacking for item in doubted]
-    return replace(found, doubted=doubted, proved=np.array(proved))
+    doubted = [int(item) for item in left if int(item) not in newly]
+    proved = [evidence[item] - known[item].loss(needed) if item in known else evidence[item] for item in doubted]
+    return replace(found, decided=not doubted, doubted=np.array(doubted, dtype=np.int64), proved=np.array(proved))
 
 
 def _unbounded(tried: Mapping[int, Attempt], passed: Mapping[int, Pass]) -> bool:

@@ -41,6 +41,10 @@ class Attempt:
         """Whether enough has changed since."""
         return evidence > self.evidence + AGAIN * self.lacking or asked > LATER * self.asked
 
+    def loss(self, needed: float) -> float:
+        """Nats that the proof lost of the evidence there was."""
+        return self.evidence + self.lacking - needed
+
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
@@ -48,6 +52,8 @@ class Ledger:
 
     passes: Mapping[tuple[int, int], Pass] = field(default_factory=dict)
     attempts: Mapping[tuple[int, int], Attempt] = field(default_factory=dict)
+    examined: int = 0
+    """Stages there were when proofs were last tried."""
     rehearsed: int = 0
     """Questions there were when proofs were last tried though others lacked evidence."""
 
@@ -58,6 +64,7 @@ class Ledger:
         return Ledger(
             {**self.passes, **{(each.leader, each.item): each for each in passed}},
             {**self.attempts, **{(each.leader, each.item): each for each in tried}},
+            entries["examined"],
             entries["rehearsed"],
         )
 

@@ -210,9 +210,8 @@ class Stagewise(ABC):
         if not state.filed and draft.total > left:
             raise InvalidInput(
                 f"delta = {self.delta:g} cannot be reached within the budget of {self.budget:,} questions: the first "
-                f"stage alone takes {draft.total:,}, and the whole search is forecast to take "
-                f"{self._foreseen(state.problem)}; raise the budget, delta or epsilon, or use Anytime, which starts "
-                "small."
+                f"stage alone takes {draft.total:,}{self._foreseen(state.problem)}; raise the budget, delta or epsilon, "
+                "or use Anytime, which starts small."
             )
         if fitted is None:
             return state, self._out_of_budget(verdict, draft.total, left)
@@ -225,12 +224,14 @@ class Stagewise(ABC):
 
     def _foreseen(self, problem: Problem) -> str:
         """About how many questions a search without a budget takes: the middle of three, on plausible truths."""
+        if self.budget >= ENOUGH:
+            return ""
         nothing = Tally(problem.measurements, *np.zeros((2, len(problem.measurements)), dtype=np.int64))
         unlimited, numbers = replace(self, budget=ENOUGH), list[float]()
         for place, guess in enumerate(plausible_truths(problem, nothing, 3, 0)):
             judge = DrawnAnswers(self.believable(problem, guess), np.random.default_rng([0, place]))
             numbers.append(run(problem, unlimited, judge, stages=FORESEEN_STAGES).questions)
-        return f"about {two_digits(float(np.median(numbers)))}"
+        return f", and the whole search is forecast to take about {two_digits(float(np.median(numbers)))}"
 
     def adopt(self, state: Stages, plan: Plan) -> Stages:
         """The state after this stage was planned."""

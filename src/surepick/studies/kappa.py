@@ -18,8 +18,8 @@ from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, informed, lower_bound, measured
 from surepick.worlds import one_over_kappa
 
-ITEMS = (21, 40, 80)
-POLICIES = ("rage-glm", "uniform")
+ITEMS = (21, 30, 40)
+POLICIES = ("anytime", "rage-glm", "uniform")
 
 
 def tasks(options: Options) -> list[Params]:
