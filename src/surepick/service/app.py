@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, pages, site, studies
+from surepick.service import judging, pages, site, streams, studies
 from surepick.service.auth import Gate, shared_secret
 from surepick.service.context import Service
 from surepick.service.headers import Guard
@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    for router in (judging.router, studies.router, site.router):
+    for router in (judging.router, studies.router, streams.router, site.router):
         app.include_router(router)
     pages.install(app)
     app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
