@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
     items = [{"name": name.lower(), "label": name, "colour": colour} for name, (colour, _) in DOORS.items()]
     with (
         tempfile.TemporaryDirectory() as data,
-        running_house(Path(data)) as house,
+        running_house(f"sqlite:///{data}/studies.db") as house,
         running_browser() as browser,
     ):
         study = house.study(items, title="Which colour for the door?")
