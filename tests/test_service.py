@@ -29,14 +29,14 @@ def well(desk: Desk) -> bool:
 
 
 def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
-    one = desk.begin(epsilon=1.0)
+    one = desk.begin(delta=0.2)
     assert desk.get(f"/studies/{one}/result")["status"] == "open"
     judge = desk.judge(one)
     answers = judge.work()
     result = desk.get(f"/studies/{one}/result")
     wanted = "best status delta epsilon questions evidence rivals seconds policy guarantee certificate"
     assert set(wanted.split()) <= set(result)
-    assert (result["best"], result["status"], result["guarantee"]) == ("red", "within epsilon", "proved")
+    assert (result["best"], result["status"], result["guarantee"]) == ("red", "certain", "proved")
     assert result["questions"] <= answers
     assert verify_certificate(result["certificate"]).best == "red"
     assert judge.take()["questions"] == []
@@ -53,7 +53,7 @@ def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
     assert {check["name"] for check in insight["checks"]} >= {"misfit", "position"}
     assert not observe(desk.service.database, lambda: desk.now)
     history = desk.get(f"/studies/{one}/history")
-    assert history[-1]["status"] == "within epsilon"
+    assert history[-1]["status"] == "certain"
     assert [look["answers"] for look in history] == sorted(look["answers"] for look in history)
     assert well(desk)
 
@@ -177,6 +177,8 @@ def test_revoked_and_deleted_judges(desk: Desk) -> None:
         judge.say(judge.take(1)["questions"][0]["id"], "a")
     question = flo.take(1)["questions"][0]
     desk.planner.round()
+    assert observe(desk.service.database, lambda: desk.now)
+    assert flo.id in str(desk.get(f"/studies/{one}"))
     desk.post(f"/studies/{one}/judges/{flo.id}/revoke")
     flo.take(status=403)
     flo.say(question["id"], "a", status=403)
@@ -188,6 +190,9 @@ def test_revoked_and_deleted_judges(desk: Desk) -> None:
         for what in ("answers", "events", "result")
     )
     assert flo.id not in everything
+    assert flo.id not in str(desk.get(f"/studies/{one}"))
+    assert observe(desk.service.database, lambda: desk.now)  # anew, without him
+    assert flo.id not in str(desk.get(f"/studies/{one}"))
     assert "Flo Secret" not in str(desk.get(f"/studies/{one}/judges"))
     flo.take(status=404)
     jo.work()
