@@ -28,7 +28,7 @@ from surepick.store.judging import Say, Take, Undo, say, take, undo
 from surepick.store.verify import verify_study
 
 DAY = 86_400.0
-LEASE = 600.0
+LEASE = 120.0
 JUDGES = 12
 VISITS = 3
 """Visits of a judge in a day."""

@@ -93,15 +93,18 @@ def test_questions_belong_to_the_judge_they_were_handed_to(desk: Desk) -> None:
 
 def test_an_expired_question_is_not_waited_for_and_its_late_answer_still_counts(desk: Desk) -> None:
     one = desk.begin(lease=60)
+    assert desk.get(f"/studies/{desk.begin()}")["lease"] == 120  # unless told otherwise
     jo, flo = desk.judge(one), desk.judge(one, "flo")
     late = jo.take(1)["questions"][0]
     for question in flo.take(2)["questions"]:
         flo.say(question["id"], flo.prefers(question))
     desk.planner.round()
-    assert desk.get(f"/studies/{one}")["waiting"] == 1
+    held_up = desk.get(f"/studies/{one}")
+    assert (held_up["waiting"], held_up["verdict"]) == (1, None)  # nothing after an open stage is evaluated
     desk.now += 61
     desk.planner.round()
-    assert desk.get(f"/studies/{one}")["waiting"] == 0
+    given_up = desk.get(f"/studies/{one}")
+    assert (given_up["waiting"], given_up["verdict"]["status"], given_up["verdict"]["questions"]) == (0, "open", 2)
     assert jo.take(1)["questions"][0]["id"] != late["id"]  # somebody is asked something new
     assert jo.say(late["id"], "a")["answer"] == "a"
     desk.planner.round()

@@ -53,7 +53,7 @@ class StudySettings(Strict):
     options: Annotated[
         dict[str, JsonValue], Field(description="Further options of the policy, such as missing or kappa.")
     ] = {}
-    lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 600.0
+    lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 120.0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
