@@ -1,10 +1,11 @@
 # The live service on a volume: docker run -p 8000:8000 -e SUREPICK_TOKEN=... -v surepick:/data surepick
 FROM python:3.12-slim AS build
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY pyproject.toml README.md LICENSE CHANGELOG.md requirements.lock ./
 COPY src src
-RUN python -m venv /app && /app/bin/pip install --no-cache-dir '.[service]'
+# The versions that were tested; all of them are wheels, so nothing is compiled.
+RUN python -m venv /app && pip install --no-cache-dir "$(grep -o '^uv==[^ ]*' requirements.lock)" \
+    && uv pip install --no-cache --compile-bytecode --python /app/bin/python --constraint requirements.lock '.[service]'
 
 FROM python:3.12-slim
 RUN useradd --create-home --home-dir /data surepick

@@ -5,7 +5,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -75,9 +74,9 @@ class House:
 
 
 @contextmanager
-def running_house(folder: Path) -> Iterator[House]:
-    """The service as users run it, on SQLite in this folder."""
-    service = RunningService(f"sqlite:///{folder}/studies.db")
+def running_house(database: str) -> Iterator[House]:
+    """The service as users run it, on this database."""
+    service = RunningService(database)
     service.start()
     house = House(service.url)
     try:

@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
     items = [{"name": name.lower(), "label": name, "colour": colour} for name, (colour, _) in DOORS.items()]
     with (
         tempfile.TemporaryDirectory() as data,
-        running_house(Path(data)) as house,
+        running_house(f"sqlite:///{data}/studies.db") as house,
         running_browser() as browser,
     ):
         study = house.study(items, title="Which colour for the door?")
@@ -74,8 +74,15 @@ def main(folder: Path) -> None:
         page.wait_for_timeout(5_000)
         page.goto(f"{house.base}/study/{study}/result")
         page.screenshot(path=folder / "result.png", full_page=True)
-    for name in ("judge_phone", "judge_desktop", "dashboard", "result"):  # few colours make small files
-        Image.open(folder / f"{name}.png").quantize(128).save(folder / f"{name}.png", optimize=True)
+        page.goto(f"{house.base}/study/{study}/change")
+        page.screenshot(path=folder / "change.png", full_page=True)
+    for name in ("judge_phone", "judge_desktop", "dashboard", "result", "change"):
+        shrink(folder / f"{name}.png")
+
+
+def shrink(path: Path) -> None:
+    """Few colours make small files; k-means keeps those of small things, which the median cut alone drops."""
+    Image.open(path).convert("RGB").quantize(256, kmeans=2).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 
+from databases import fresh_database
 from house import CHROMIUM, COLOURS, DESKTOP, PHONE, House, running_browser, running_house
 from running_service import TOKEN
 
@@ -24,7 +25,13 @@ expect.set_options(timeout=WAIT)
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with running_house(tmp_path_factory.mktemp("house")) as made:
+    with running_house(f"sqlite:///{tmp_path_factory.mktemp('house')}/studies.db") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def house_on_postgresql(postgres: str) -> Iterator[House]:
+    with fresh_database(postgres) as url, running_house(url) as made:
         yield made
 
 
@@ -35,7 +42,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser, house: House) -> Iterator[Any]:
+def visit(browser: Browser) -> Iterator[Any]:
     """Opens pages, each in a browser context of its own; in the end no page may have complained or gone elsewhere."""
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
@@ -48,7 +55,8 @@ def visit(browser: Browser, house: House) -> Iterator[Any]:
         page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
-        page.on("request", lambda sent: None if _ours(sent.url, house) else wrong.append(f"went to {sent.url}"))
+        ours = (url[: url.index("/", len("http://")) + 1], "data:image/")
+        page.on("request", lambda sent: None if sent.url.startswith(ours) else wrong.append(f"went to {sent.url}"))
         page.goto(url)
         return page
 
@@ -62,10 +70,6 @@ def visit(browser: Browser, house: House) -> Iterator[Any]:
     for context in contexts:
         context.close()
     assert wrong == []
-
-
-def _ours(url: str, house: House) -> bool:
-    return url.startswith((f"{house.base}/", "data:image/"))
 
 
 def liked(page: Page) -> str:
@@ -99,8 +103,14 @@ def answer_to_the_end(page: Page, how: str, most: int = 200) -> None:
     raise AssertionError(f"no verdict after {most} answers")
 
 
-@pytest.mark.parametrize(("how", "size"), [("mouse", PHONE), ("keyboard", DESKTOP)])
-def test_a_judge_answers_to_the_verdict(house: House, visit: Any, how: str, size: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("where", "how", "size"),
+    [("house", "mouse", PHONE), ("house", "keyboard", DESKTOP), ("house_on_postgresql", "keyboard", PHONE)],
+)
+def test_a_judge_answers_to_the_verdict(
+    request: pytest.FixtureRequest, visit: Any, where: str, how: str, size: dict[str, int]
+) -> None:
+    house = request.getfixturevalue(where)
     study = house.study()
     page = visit(house.link(study), size)
     answer_to_the_end(page, how)
@@ -236,6 +246,46 @@ def test_the_dashboard_moves_live(house: House, visit: Any) -> None:
 def answer_to_the_end_after_a_break(page: Page) -> None:
     expect(page.locator("#question")).to_be_visible(timeout=WAIT)
     answer_to_the_end(page, "keyboard")
+
+
+def test_items_change_midway_and_a_judges_data_are_deleted(house: House, visit: Any) -> None:
+    study = house.study()
+    judge = visit(house.link(study, "Flo Secret"), PHONE)
+    for _ in range(3):
+        assert answer(judge, "keyboard")
+    house.wait_until(study, "answers", 3)
+    page = visit(f"{house.base}/study/{study}#{TOKEN}")
+    page.get_by_role("link", name="Change items, delete data").click()
+    items = page.locator("#items")
+    expect(items).to_contain_text("all 3 answers of this phase")
+    items.get_by_label("Moss").check()
+    items.locator("#add").fill("Grey\nGold")
+    items.get_by_role("button").click()  # not yet: nobody said that a new phase shall begin
+    items.get_by_label("Begin a new phase").check()
+    items.locator("#add").fill("clay")
+    items.get_by_role("button").click()
+    expect(items.locator(".error")).to_contain_text("choose another name")
+    visit.expected("status of 409")
+    assert house.ask("GET", f"/studies/{study}")["phase"] == 0
+    items.locator("#add").fill("Grey\nGold")
+    items.get_by_role("button").click()
+    expect(page.locator("#answers")).to_have_text("0")
+    for name in ("Sea", "Clay", "Plum", "Grey", "Gold"):
+        expect(page.locator("#surviving")).to_contain_text(name)
+    expect(page.locator("#surviving")).not_to_contain_text("Moss")
+    expect(page.locator("#judges")).to_contain_text("Flo Secret")
+    page.get_by_role("link", name="Change items, delete data").click()
+    page.locator("#who").select_option(index=1)
+    page.get_by_label("for good").check()
+    page.get_by_role("button", name="Delete the data").click()
+    expect(page.locator("#deleted")).to_contain_text("stay as nobody's")
+    assert "Flo Secret" not in str(house.ask("GET", f"/studies/{study}/judges"))
+    judge.reload()
+    expect(judge.locator("#notice")).to_be_visible()
+    visit.expected("status of 404")
+    page.goto(f"{house.base}/study/nosuchstudy")
+    expect(page.locator("main")).to_contain_text("There is no study 'nosuchstudy'.")
+    visit.expected("status of 404")
 
 
 def test_a_study_from_a_form_and_labels_that_would_be_scripts(house: House, visit: Any) -> None:

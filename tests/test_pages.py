@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service_desk import TOKEN, Desk
+from service_desk import ADMIN, TOKEN, Desk
 from surepick import verify_certificate
 from surepick.identify import Forecast
 from surepick.service.observer import foresee
@@ -35,7 +35,8 @@ def log_in(desk: Desk) -> str:
 
 def test_the_admins_pages_are_for_the_admin(desk: Desk) -> None:
     study = desk.begin(title="a secret title")
-    paths = ["/", "/new", f"/study/{study}", f"/study/{study}/result", f"/study/{study}/certificate.json"]
+    parts = ("", "/change", "/result", "/certificate.json")
+    paths = ["/", "/new", *(f"/study/{study}{part}" for part in parts)]
     for path in paths:
         shown = page(desk, path)
         assert "Log in" in shown
@@ -46,6 +47,42 @@ def test_the_admins_pages_are_for_the_admin(desk: Desk) -> None:
     assert "Begin the study" in page(desk, "/new", cookie)
     assert f'data-study="{study}"' in page(desk, f"/study/{study}", cookie)
     assert desk.client.get("/study/nosuchstudy", headers={"Cookie": cookie}).status_code == 404
+
+
+def test_a_person_gets_a_page_and_a_program_json_where_there_is_nothing(desk: Desk) -> None:
+    browser = {"Cookie": log_in(desk), "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path in ("/study/nosuchstudy", "/study/nosuchstudy/result", "/study/nosuchstudy/change", "/nothing"):
+        reply = desk.client.get(path, headers=browser)
+        assert reply.status_code == 404
+        assert reply.headers["content-type"].startswith("text/html")
+        assert "Not found" in reply.text
+        assert "There is no" in reply.text
+        assert 'href="/"' in reply.text
+        reply = desk.client.get(path, headers={**browser, "Accept": "*/*"})
+        assert (reply.status_code, list(reply.json())) == (404, ["detail"])
+    reply = desk.client.get("/study/%3Cscript%3E", headers=browser)
+    assert reply.status_code == 422
+    assert "&lt;script&gt;" in reply.text
+    reply = desk.client.get("/studies", headers={"Accept": "text/html", "Authorization": "Bearer forged"})
+    assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_the_consequences_of_changes_are_stated_beforehand(desk: Desk) -> None:
+    study = desk.begin(title="Which?")
+    cookie = log_in(desk)
+    judge = desk.judge(study, "Flo Secret")
+    judge.work(2)
+    shown = page(desk, f"/study/{study}/change", cookie)
+    assert "its name and 2 features" in shown
+    assert "evidence about the items is gathered anew" in shown
+    assert "all 2 answers of this phase" in shown
+    assert "certificate use counts only and stay valid" in shown
+    assert all(f'value="{name}"' in shown for name in ("red", "green", "blue", judge.id))
+    desk.client.delete(f"/studies/{study}/judges/{judge.id}", headers=ADMIN)
+    shown = page(desk, f"/study/{study}/change", cookie)
+    assert "Flo Secret" not in shown
+    assert "deleted-" not in shown
+    assert "No judge whose data could be deleted." in shown
 
 
 def test_the_result_names_what_is_promised_and_gives_the_certificate(desk: Desk) -> None:

@@ -29,14 +29,14 @@ def well(desk: Desk) -> bool:
 
 
 def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
-    one = desk.begin(epsilon=1.0)
+    one = desk.begin(delta=0.2)
     assert desk.get(f"/studies/{one}/result")["status"] == "open"
     judge = desk.judge(one)
     answers = judge.work()
     result = desk.get(f"/studies/{one}/result")
     wanted = "best status delta epsilon questions evidence rivals seconds policy guarantee certificate"
     assert set(wanted.split()) <= set(result)
-    assert (result["best"], result["status"], result["guarantee"]) == ("red", "within epsilon", "proved")
+    assert (result["best"], result["status"], result["guarantee"]) == ("red", "certain", "proved")
     assert result["questions"] <= answers
     assert verify_certificate(result["certificate"]).best == "red"
     assert judge.take()["questions"] == []
@@ -53,7 +53,7 @@ def test_a_judge_answers_to_the_verdict(desk: Desk) -> None:
     assert {check["name"] for check in insight["checks"]} >= {"misfit", "position"}
     assert not observe(desk.service.database, lambda: desk.now)
     history = desk.get(f"/studies/{one}/history")
-    assert history[-1]["status"] == "within epsilon"
+    assert history[-1]["status"] == "certain"
     assert [look["answers"] for look in history] == sorted(look["answers"] for look in history)
     assert well(desk)
 
@@ -93,15 +93,18 @@ def test_questions_belong_to_the_judge_they_were_handed_to(desk: Desk) -> None:
 
 def test_an_expired_question_is_not_waited_for_and_its_late_answer_still_counts(desk: Desk) -> None:
     one = desk.begin(lease=60)
+    assert desk.get(f"/studies/{desk.begin()}")["lease"] == 120  # unless told otherwise
     jo, flo = desk.judge(one), desk.judge(one, "flo")
     late = jo.take(1)["questions"][0]
     for question in flo.take(2)["questions"]:
         flo.say(question["id"], flo.prefers(question))
     desk.planner.round()
-    assert desk.get(f"/studies/{one}")["waiting"] == 1
+    held_up = desk.get(f"/studies/{one}")
+    assert (held_up["waiting"], held_up["verdict"]) == (1, None)  # nothing after an open stage is evaluated
     desk.now += 61
     desk.planner.round()
-    assert desk.get(f"/studies/{one}")["waiting"] == 0
+    given_up = desk.get(f"/studies/{one}")
+    assert (given_up["waiting"], given_up["verdict"]["status"], given_up["verdict"]["questions"]) == (0, "open", 2)
     assert jo.take(1)["questions"][0]["id"] != late["id"]  # somebody is asked something new
     assert jo.say(late["id"], "a")["answer"] == "a"
     desk.planner.round()
@@ -177,6 +180,8 @@ def test_revoked_and_deleted_judges(desk: Desk) -> None:
         judge.say(judge.take(1)["questions"][0]["id"], "a")
     question = flo.take(1)["questions"][0]
     desk.planner.round()
+    assert observe(desk.service.database, lambda: desk.now)
+    assert flo.id in str(desk.get(f"/studies/{one}"))
     desk.post(f"/studies/{one}/judges/{flo.id}/revoke")
     flo.take(status=403)
     flo.say(question["id"], "a", status=403)
@@ -188,6 +193,9 @@ def test_revoked_and_deleted_judges(desk: Desk) -> None:
         for what in ("answers", "events", "result")
     )
     assert flo.id not in everything
+    assert flo.id not in str(desk.get(f"/studies/{one}"))
+    assert observe(desk.service.database, lambda: desk.now)  # anew, without him
+    assert flo.id not in str(desk.get(f"/studies/{one}"))
     assert "Flo Secret" not in str(desk.get(f"/studies/{one}/judges"))
     flo.take(status=404)
     jo.work()

@@ -1,5 +1,7 @@
 """A short form of `make crash-test`: a few kills, so that the way back from each is taken in every test run."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from service_crash import crash
@@ -9,3 +11,20 @@ def test_no_acknowledged_answer_is_lost_when_processes_are_killed(database_url: 
     found = crash(database_url, kills=4, judges=10, workers=1, seed=3, folder=tmp_path)
     assert found["wrong"] == []
     assert found["acknowledged"] > 0
+
+
+ORPHAN = """
+import os, signal, threading, time
+from surepick.service.processes import Job, supervise
+if os.fork() == 0:
+    os._exit(0)
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+supervise([Job("sleeper", lambda: time.sleep(60))])
+print("ended well")
+"""
+
+
+def test_the_supervisor_survives_the_end_of_a_process_that_is_not_its_own() -> None:
+    """The first process of a container inherits all orphans."""
+    done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "ended well\n", done.stderr

@@ -49,6 +49,32 @@ def test_migrations_lead_to_the_schema(database_url: str) -> None:
     again.close()
 
 
+def test_studies_survive_an_upgrade(database_url: str) -> None:
+    old = Desk(database_url)
+    one = old.begin()
+    judge = old.judge(one)
+    for question in judge.take(3)["questions"][:2]:
+        judge.say(question["id"], "a")  # one question stays in hand
+    old.planner.round()
+    before = old.get(f"/studies/{one}")
+    with old.service.database.writing() as connection:  # as the first release left it
+        connection.execute(sa.text("DROP TABLE stream_events"))
+        connection.execute(sa.text("DROP TABLE streams"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+    old.close()
+    desk = Desk(database_url)
+    desk.now = old.now
+    assert desk.get(f"/studies/{one}") == before
+    judge.desk = desk
+    judge.say(judge.take(1)["questions"][0]["id"], "b")
+    desk.now += 10  # the old planner's lease has run out
+    desk.planner.round()
+    assert desk.get(f"/studies/{one}")["answers"] == 3
+    assert desk.post("/streams", {"title": "new", "dimension": 2}, status=201)["id"]
+    assert wrong(desk.service.database) == []
+    desk.close()
+
+
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
 def test_databases_it_cannot_use(url: str) -> None:
     with pytest.raises(InvalidInput, match=r"URL|SQLite|memory"):
@@ -162,7 +188,7 @@ def test_verify_on_the_command_line(desk: Desk, database_url: str) -> None:
     desk.begin()
     result = CliRunner().invoke(app, ["verify", database_url])
     assert result.exit_code == 0, result.output
-    assert "1 studies, 0 of them wrong" in result.stdout
+    assert "1 studies and streams, 0 of them wrong" in result.stdout
 
 
 def test_backup_and_restore_as_the_manual_says(desk: Desk, database_url: str, request: Any, tmp_path: Path) -> None:

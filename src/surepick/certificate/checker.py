@@ -205,10 +205,11 @@ class _Checker:
         gradient, hessian = x.T @ pushes, (x.T * (n * mu * nu)) @ x
         multiplier = max(-float(y @ np.linalg.solve(hessian, gradient)) / float(y @ np.linalg.solve(hessian, y)), 0.0)
         u = x @ np.linalg.solve(hessian, gradient + multiplier * y)
-        q = mu - mu * nu * u
-        if np.any(((q <= 0) | (q >= 1)) & (n > 0)):
+        # 1 − q is kept beside q, which may be one to rounding.
+        q, rest = mu * (1 - nu * u), nu * (1 + mu * u)
+        if np.any(((q <= 0) | (rest <= 0)) & (n > 0)):
             return -math.inf
-        q = np.where(n > 0, q, 0.5)
+        q, rest = np.where(n > 0, q, 0.5), np.where(n > 0, rest, 0.5)
         # A q* that balances exactly is near: q* = q − s·xᵀH⁻¹·unbalanced, whose entropy is nearly the same.
         # What is unbalanced along y only changes the multiplier; across it, add what rounding may have hidden.
         unit = y / norm(y)
@@ -219,11 +220,11 @@ class _Checker:
         )
         inverse = np.linalg.inv(hessian)
         far = mu * nu * np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x) * np.trace(inverse)) * norm(unbalanced)
-        if np.any((far > np.minimum(q, 1 - q) / 2)[n > 0]) or not np.all(np.isfinite(far)):
+        if np.any((far > np.minimum(q, rest) / 2)[n > 0]) or not np.all(np.isfinite(far)):
             return -math.inf
-        lost = float(np.sum((n * far * (np.abs(np.log(q) - np.log1p(-q)) + 1))[n > 0]))
+        lost = float(np.sum((n * far * (np.abs(np.log(q) - np.log(rest)) + 1))[n > 0]))
         # n·m(v) ≥ n(qv + entropy(q)) for every v; the linear parts add up to −multiplier·yᵀθ ≥ multiplier·epsilon.
-        entropy = -xlogx(q) - xlogx(1 - q)
+        entropy = -xlogx(q) - xlogx(rest)
         return constant + float(n @ entropy) + multiplier * self.epsilon - lost
 
     def _directional(self, then: Moment, claim: Mapping[str, Any], y: Floats, item: int, needed: float) -> float:

@@ -13,7 +13,7 @@ def verify(
     url: Annotated[str, typer.Argument(help="Database of a service, such as sqlite:///surepick.db.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check that a service's studies are what their logs say; exit code 1 where one is not."""
+    """Check that a service's studies and streams are what their logs say; exit code 1 where one is not."""
     from dataclasses import asdict
 
     from surepick.errors import MissingExtra
@@ -40,7 +40,8 @@ def verify(
             )
             for sentence in report.wrong:
                 typer.echo(f"  {sentence}")
-        typer.echo(f"{len(reports)} studies, {sum(bool(report.wrong) for report in reports)} of them wrong.")
+        wrong = sum(bool(report.wrong) for report in reports)
+        typer.echo(f"{len(reports)} studies and streams, {wrong} of them wrong.")
     if any(report.wrong for report in reports):
         raise typer.Exit(1)
 

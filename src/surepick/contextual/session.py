@@ -1,8 +1,9 @@
 """A contextual policy in use: decisions with ids, rewards whenever they come, a log that can be replayed exactly."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -73,8 +74,11 @@ class ContextualSession:
         self._next = 0
         if path is not None and Path(path).exists():
             raise InvalidInput(f"{path} exists; ContextualSession.resume goes on with it, another path starts anew.")
-        self._writer = None if path is None else log.Writer(Path(path))
-        self._write(log.header(policy, self.dimension, self.seed, self.order))
+        self._writer: log.Writer | None = None
+        self._write: Callable[[dict[str, Any]], None] = _nowhere
+        if path is not None:
+            self._write_to_file(Path(path))
+            self._write(log.header(policy, self.dimension, self.seed, self.order))
 
     @property
     def decisions(self) -> int:
@@ -90,6 +94,11 @@ class ContextualSession:
     def learnt(self) -> int:
         """How many rewards the policy has learnt."""
         return self._learnt
+
+    @property
+    def rewards(self) -> Mapping[int, float | None]:
+        """What was told of which decision; None where it was given up."""
+        return MappingProxyType(self._rewards)
 
     def choose(self, arms: Any, context_id: Hashable = None) -> Decision:
         """Choose among the arms: rows of a matrix, or of a data frame whose columns are the features."""
@@ -145,18 +154,35 @@ class ContextualSession:
         log was changed. A last line cut off by a crash is dropped.
         """
         session = cls.replay(path, check=check)
-        session._writer = log.Writer(Path(path))
+        session._write_to_file(Path(path))
         return session
 
     @classmethod
     def replay(cls, path: str | Path, *, check: bool = True) -> "ContextualSession":
         """Rebuild a session from its log, without touching the file."""
-        start, events = log.read(Path(path))
-        policy = log.policy_of(start)
-        session = cls(policy, dimension=start["dimension"], seed=start["seed"], order=start["order"])
-        for event in events:
-            session._apply(event, check)
+        return cls.fold(*log.read(Path(path)), check=check)
+
+    @classmethod
+    def fold(
+        cls, start: dict[str, Any], events: Iterable[dict[str, Any]], *, check: bool = True
+    ) -> "ContextualSession":
+        """Rebuild a session from the first line of a log and all further ones."""
+        session = cls(log.policy_of(start), dimension=start["dimension"], seed=start["seed"], order=start["order"])
+        session.follow(events, check=check)
         return session
+
+    def follow(self, events: Iterable[dict[str, Any]], *, check: bool = True) -> None:
+        """Do what these lines say: the log as somebody else went on with it. They are not written again."""
+        for event in events:
+            self._apply(event, check)
+
+    def write_to(self, write: Callable[[dict[str, Any]], None]) -> None:
+        """Hand every further line of the log to this function, before the decision or reward takes effect."""
+        self._write = write
+
+    def _write_to_file(self, path: Path) -> None:
+        self._writer = log.Writer(path)
+        self.write_to(self._writer.append)
 
     def _apply(self, event: dict[str, Any], check: bool) -> None:
         number = int(event["decision"])
@@ -229,6 +255,6 @@ class ContextualSession:
     def _rng(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
 
-    def _write(self, line: dict[str, Any]) -> None:
-        if self._writer is not None:
-            self._writer.append(line)
+
+def _nowhere(line: dict[str, Any]) -> None:
+    """A session without a log."""

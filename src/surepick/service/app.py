@@ -1,16 +1,16 @@
 """The application: its parts put together, errors translated into answers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, pages, site, studies
+from surepick.service import judging, pages, site, streams, studies
 from surepick.service.auth import Gate, shared_secret
 from surepick.service.context import Service
 from surepick.service.headers import Guard
@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    for router in (judging.router, studies.router, site.router):
+    for router in (judging.router, studies.router, streams.router, site.router):
         app.include_router(router)
     pages.install(app)
     app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
@@ -51,12 +51,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+def _answer(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """One sentence: a page for a person at a browser, JSON for a program."""
+    if pages.wants_page(request):
+        return pages.sentence_page(request, status, detail, headers)
+    return JSONResponse({"detail": detail}, status, headers=headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    return JSONResponse({"detail": str(error)}, status)
+    return _answer(request, status, str(error))
 
 
-async def _no_such_thing(request: Request, error: Exception) -> JSONResponse:
+async def _no_such_thing(request: Request, error: Exception) -> Response:
     """Sentences for what the framework refuses by itself with two words."""
     assert isinstance(error, HTTPException)
     sentences = {
@@ -65,14 +72,14 @@ async def _no_such_thing(request: Request, error: Exception) -> JSONResponse:
         400: "The body of the request cannot be read; it must be what /docs says.",
     }
     detail = error.detail if error.detail.endswith(".") else sentences.get(error.status_code, f"{error.detail}.")
-    return JSONResponse({"detail": detail}, error.status_code, headers=error.headers)
+    return _answer(request, error.status_code, detail, error.headers)
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> Response:
     """One sentence; the received value is shown as text, since not all of Python's values are JSON."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
     given = repr(first.get("input"))
     shown = given if len(given) <= 60 else given[:57] + "..."
-    return JSONResponse({"detail": f"{where} cannot be used: {first['msg']}, got {shown}."}, 422)
+    return _answer(request, 422, f"{where} cannot be used: {first['msg']}, got {shown}.")

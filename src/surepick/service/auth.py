@@ -55,6 +55,7 @@ class Gate:
     def __init__(self, secret: str, token_hash: str) -> None:
         self._token_hash = token_hash
         self._links = URLSafeSerializer(secret, salt="judge", signer_kwargs=_SIGNER)
+        self._streams = URLSafeSerializer(secret, salt="stream", signer_kwargs=_SIGNER)
         self._visits = URLSafeSerializer(secret, salt="admin", signer_kwargs=_SIGNER)
 
     def is_admin(self, token: str) -> bool:
@@ -86,6 +87,17 @@ class Gate:
         except (BadData, ValueError, TypeError):
             return None
         return found if now < found.until else None
+
+    def stream_token(self, stream: str) -> str:
+        """The token with which programs ask a stream for decisions."""
+        return str(self._streams.dumps(stream))
+
+    def is_streams_token(self, token: str, stream: str) -> bool:
+        """Whether this is the token of that very stream."""
+        try:
+            return bool(self._streams.loads(token) == stream)
+        except BadData:
+            return False
 
 
 _SIGNER = {"key_derivation": "hmac", "digest_method": hashlib.sha256}

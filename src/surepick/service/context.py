@@ -15,6 +15,7 @@ from surepick.service.limits import RateLimit
 from surepick.service.models import Id
 from surepick.service.settings import Settings
 from surepick.store import Database, Writer
+from surepick.store.streams import Streams
 from surepick.store.writer import Handler
 
 BURST_SECONDS = 4.0
@@ -32,11 +33,13 @@ class Service:
     clock: Callable[[], float] = time.time
     patience: float = 2.0
     """A judge for whom no question is ready waits for one up to so many seconds, before he is told to ask again."""
+    streams: Streams = field(init=False)
     judges: RateLimit = field(init=False)
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
     """For those who come with a wrong token."""
 
     def __post_init__(self) -> None:
+        self.streams = Streams(self.database)
         self.judges = RateLimit(self.settings.rate, BURST_SECONDS * self.settings.rate)
 
     async def write(self, handler: Handler, request: Any) -> Any:
@@ -56,7 +59,7 @@ async def _service(request: Request) -> Service:
 
 Running = Annotated[Service, Depends(_service)]
 StudyId = Annotated[Id, Path(description="Id of a study.")]
-_bearer = HTTPBearer(auto_error=False, description="The admin's token, or the token of a judge's link.")
+_bearer = HTTPBearer(auto_error=False, description="The token of the admin, of a judge's link or of a stream.")
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
@@ -75,6 +78,12 @@ async def require_admin(request: Request, service: Running, bearer: Bearer) -> N
         "This needs the admin's token: send the header 'Authorization: Bearer TOKEN'.",
         headers={"WWW-Authenticate": "Bearer"},
     )
+
+
+async def require_client(request: Request, stream: Id, service: Running, bearer: Bearer) -> None:
+    """Refuse everybody but programs with the stream's token, and the admin."""
+    if bearer is None or not service.gate.is_streams_token(bearer.credentials, stream):
+        await require_admin(request, service, bearer)
 
 
 async def invited_judge(request: Request, service: Running, bearer: Bearer) -> JudgeLink:
@@ -118,5 +127,6 @@ def same_origin(request: Request) -> bool:
 
 
 Admin = Depends(require_admin)
+Client = Depends(require_client)
 Invited = Annotated[JudgeLink, Depends(invited_judge)]
 Judge = Annotated[JudgeLink, Depends(known_judge)]

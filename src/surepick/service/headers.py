@@ -20,7 +20,7 @@ HEADERS = (
 )
 
 SMALL_BODY = 64_000
-"""Most bytes of a request that does not upload items."""
+"""Most bytes of a request that does not bring items or arms."""
 
 
 class _TooLarge(Exception):
@@ -28,7 +28,7 @@ class _TooLarge(Exception):
 
 
 class Guard:
-    """An ASGI middleware; `upload_bytes` is the limit for requests under /studies that bring items."""
+    """An ASGI middleware; `upload_bytes` is the limit for requests that bring items or arms."""
 
     def __init__(self, app: ASGIApp, upload_bytes: int) -> None:
         self._app = app
@@ -68,7 +68,7 @@ class Guard:
 
 
 def _uploads(path: str) -> bool:
-    return path.rstrip("/").endswith(("/studies", "/studies/upload", "/items"))
+    return path.rstrip("/").endswith(("/studies", "/studies/upload", "/items", "/decide"))
 
 
 async def _answer(send: Send, status: int, detail: str) -> None:

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
+from surepick.contextual import NAMES
+from surepick.contextual.session import Order
 from surepick.identify.menu import POLICIES
 from surepick.store.studies import Kind, State
 
@@ -51,7 +53,7 @@ class StudySettings(Strict):
     options: Annotated[
         dict[str, JsonValue], Field(description="Further options of the policy, such as missing or kappa.")
     ] = {}
-    lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 600.0
+    lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 120.0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
@@ -184,6 +186,75 @@ class UndoOut(BaseModel):
 
     question: str
     turn: int
+
+
+class StreamIn(Strict):
+    """A stream of contextual decisions. Each policy takes what it needs of delta, norm_bound, horizon, most_arms."""
+
+    title: Name
+    dimension: Annotated[int, Field(ge=1, description="Features of an arm.")]
+    policy: Annotated[str, Field(json_schema_extra={"enum": list(NAMES)})] = "likelihood-ratio-ucb"
+    delta: Real = 0.05
+    norm_bound: Annotated[Real | None, Field(description="At least the length of the true parameter.")] = None
+    horizon: Annotated[int | None, Field(le=10**12, description="How many decisions there will be.")] = None
+    most_arms: Annotated[int | None, Field(ge=1, le=10**6, description="The most arms offered at once.")] = None
+    order: Annotated[Order, Field(description="In which order rewards are learnt; see docs/contextual.md.")] = "arrival"
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class StreamMade(BaseModel):
+    """A new stream; `token` is the bearer token for its decisions and rewards, and for nothing else."""
+
+    id: str
+    token: str
+
+
+class StreamOut(BaseModel):
+    """A stream as it stands."""
+
+    id: str
+    title: str
+    created: float
+    policy: str
+    configuration: dict[str, Any]
+    dimension: int
+    order: Order
+    seed: int
+    guarantee: str
+    statement: str
+    assumptions: list[str]
+    decisions: int
+    waiting: Annotated[int, Field(description="Decisions whose reward is neither told nor given up.")]
+
+
+class DecideIn(Strict):
+    """Arms to choose from: rows of features."""
+
+    arms: Annotated[list[list[Real]], Field(min_length=1)]
+    context: Annotated[Text, Field(max_length=200)] | None = None
+
+
+class DecisionOut(BaseModel):
+    """The arm to take, counted from 0, and the probability with which the policy chose it."""
+
+    decision: int
+    arm: int
+    propensity: float
+    context: str | None
+
+
+class RewardIn(Strict):
+    """What came of a decision; null gives up on it."""
+
+    decision: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    reward: Literal[0, 1] | None
+
+
+class RewardOut(BaseModel):
+    """What is on record now."""
+
+    decision: int
+    reward: int | None
 
 
 class TokenIn(Strict):

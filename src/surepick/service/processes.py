@@ -83,6 +83,8 @@ def supervise(jobs: Sequence[Job]) -> None:
         if not pid:
             time.sleep(WATCH_SECONDS)
             continue
+        if pid not in running:  # somebody else's orphan, which is ours where we are a container's first process
+            continue
         job, begun = running.pop(pid)
         logger.warning("The %s ended (%s) and is replaced.", job.name, os.waitstatus_to_exitcode(status))
         if time.monotonic() - begun < RESTART_SECONDS:

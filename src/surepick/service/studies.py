@@ -12,7 +12,7 @@ from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
-from surepick.service import uploads, views
+from surepick.service import consequences, uploads, views
 from surepick.service.context import Admin, Running, Service, StudyId
 from surepick.service.exports import MEDIA_TYPES, Format, What, export
 from surepick.service.models import (
@@ -29,15 +29,6 @@ from surepick.service.models import (
     StudySettings,
 )
 from surepick.store import judges, studies
-
-NEW_PHASE = (
-    "A new phase has begun: evidence about the items is gathered anew, and its verdict is wrong with probability at "
-    "most delta by itself. Answers given before are kept and exported, and count no more."
-)
-FORGOTTEN = (
-    "The judge's name and id are gone, the link no longer works, and the answers stay as nobody's. They cannot be "
-    "taken out without choosing the data after seeing it; verdict and certificate use counts only and stay valid."
-)
 
 LIVE_SECONDS = 0.5
 """How often a live view looks for news."""
@@ -109,7 +100,7 @@ def change_items(study: StudyId, body: ItemsIn, service: Running) -> PhaseOut:
     added, images = uploads.items_from_json(body.add, service.settings)
     with service.database.writing() as connection:
         phase = studies.begin_phase(connection, study, added, images, body.remove, service.clock())
-    return PhaseOut(phase=phase, consequence=NEW_PHASE)
+    return PhaseOut(phase=phase, consequence=consequences.NEW_PHASE)
 
 
 @router.get("/studies/{study}/result")
@@ -190,7 +181,7 @@ def revoke_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
     """Let a judge's link work no longer."""
     with service.database.writing() as connection:
         judges.revoke(connection, study, judge)
-    return Consequence(consequence="The link no longer works; answers given with it stay.")
+    return Consequence(consequence=consequences.REVOKED)
 
 
 @router.delete("/studies/{study}/judges/{judge}")
@@ -198,4 +189,4 @@ def forget_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
     """Delete a judge's data; the answer says what that means for the certificate."""
     with service.database.writing() as connection:
         judges.forget(connection, study, judge)
-    return Consequence(consequence=FORGOTTEN)
+    return Consequence(consequence=consequences.FORGOTTEN)

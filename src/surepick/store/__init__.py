@@ -1,6 +1,6 @@
 """Where studies live: an append-only log in SQLite or PostgreSQL, judges' messages, and the planner between them.
 
-Reading order: `schema`, `judging` (what judges do), `planner` (what follows from it), `verify`.
+Reading order: `schema`, `judging` (what judges do), `planner` (what follows from it), `verify`; `streams` by itself.
 """
 
 from surepick.store.database import Database, open_database

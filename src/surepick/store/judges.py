@@ -57,6 +57,15 @@ def revoke(connection: sa.Connection, study: str, judge: str) -> None:
     _expire(connection, study, judge)
 
 
+FORGOTTEN = "deleted-"
+"""How pseudonyms of judges whose data were deleted begin; ids are shorter and drawn at random."""
+
+
+def is_forgotten(judge: str) -> bool:
+    """Whether this is the pseudonym of a judge whose data were deleted."""
+    return judge.startswith(FORGOTTEN)
+
+
 def forget(connection: sa.Connection, study: str, judge: str) -> int:
     """Replace a judge by a fresh pseudonym, without name, wherever he is mentioned; how many events were rewritten.
 
@@ -64,7 +73,7 @@ def forget(connection: sa.Connection, study: str, judge: str) -> int:
     """
     row = get(connection, study, judge)
     _expire(connection, study, judge)
-    nobody = "deleted-" + secrets.token_urlsafe(9)
+    nobody = FORGOTTEN + secrets.token_urlsafe(9)
     connection.execute(sa.insert(judges).values(id=nobody, study=study, name="", created=row["created"], revoked=True))
     connection.execute(sa.update(questions).where(questions.c.judge == judge).values(judge=nobody))
     connection.execute(sa.update(messages).where(messages.c.judge == judge).values(judge=nobody))
@@ -81,8 +90,12 @@ def forget(connection: sa.Connection, study: str, judge: str) -> int:
             )
             rewritten += 1
     connection.execute(sa.delete(judges).where(judges.c.id == judge))
-    # Whoever plans the study now has the old name in memory.
-    connection.execute(sa.update(studies).where(studies.c.id == study).values(planner=None, term=studies.c.term + 1))
+    # Whoever plans the study now has the old name in memory; what an observer wrote has it too.
+    connection.execute(
+        sa.update(studies)
+        .where(studies.c.id == study)
+        .values(planner=None, term=studies.c.term + 1, insight=None, insight_head=0, insight_from=0.0)
+    )
     return rewritten
 
 

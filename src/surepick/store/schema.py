@@ -3,6 +3,8 @@
 Judges write to `messages`, one row for each answer, skip, tie or undo, and are acknowledged when it is committed. The
 one planner that holds the study's lease files messages into the log, in an order that is then fixed for ever, and
 writes what follows from them: stages, questions, the verdict.
+
+Streams of contextual decisions (`streams`, `stream_events`) have nothing to do with studies.
 """
 
 import sqlalchemy as sa
@@ -150,4 +152,25 @@ looks = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("answered", sa.Integer, nullable=False),
     sa.Column("body", sa.Text, nullable=False, comment="JSON: status, best, surviving, evidence against the closest."),
+)
+
+streams = sa.Table(
+    "streams",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
+    sa.Column("decisions", sa.Integer, nullable=False),
+    sa.Column("settled", sa.Integer, nullable=False, comment="Decisions that were rewarded or given up."),
+)
+
+stream_events = sa.Table(
+    "stream_events",
+    metadata,
+    sa.Column("stream", sa.ForeignKey("streams.id"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True, comment="From 0, without gaps."),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("token", sa.Text, nullable=False, comment="Of the transaction that wrote it."),
+    sa.Column("body", sa.Text, nullable=False, comment="A line of the contextual session's log as JSON."),
 )

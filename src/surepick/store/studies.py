@@ -56,7 +56,7 @@ class Settings:
     title: str
     kind: Kind = "pairs"
     policy: dict[str, Any] = field(default_factory=lambda: {"name": "anytime"})
-    lease: float = 600.0
+    lease: float = 120.0
     """Seconds a judge has for a question before it is no longer waited for."""
     seed: int | None = None
     """Drawn at random unless given."""

@@ -1,15 +1,17 @@
-"""Whether what the tables say is what the log says: every study is folded again and compared."""
+"""Whether what the tables say is what the log says: every study and stream is folded again and compared."""
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
 from surepick.certificate import CertificateRefused, verify_certificate
+from surepick.contextual import ContextualSession
 from surepick.errors import SurepickError
 from surepick.session import Session
-from surepick.store import studies
+from surepick.store import streams, studies
 from surepick.store.database import Database
 from surepick.store.filing import NO_EVENT
 from surepick.store.schema import messages, questions
@@ -19,7 +21,7 @@ WORDS = {"answer": (("b", "no"), ("a", "yes")), "skip": ("skip",), "tie": ("tie"
 
 @dataclass
 class Report:
-    """What was found in one study; `wrong` is empty where all is well."""
+    """What was found in one study or stream; `wrong` is empty where all is well."""
 
     study: str
     title: str
@@ -32,15 +34,18 @@ class Report:
 
 
 def verify(database: Database) -> list[Report]:
-    """Fold the log of every study, archived ones too, and compare; one consistent view a study."""
+    """Fold the log of every study and stream, archived ones too, and compare; one consistent view each."""
     with database.reading() as connection:
-        ids = [row["id"] for row in studies.every(connection, archived=True)]
+        wanted: list[tuple[Callable[[sa.Connection, str], Report], str]] = [
+            *((verify_study, row["id"]) for row in studies.every(connection, archived=True)),
+            *((verify_stream, row["id"]) for row in streams.every(connection)),
+        ]
     reports = []
-    for study in ids:
+    for check, which in wanted:
         with database.reading() as connection:
             if not database.is_sqlite:
                 connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
-            reports.append(verify_study(connection, study))
+            reports.append(check(connection, which))
     return reports
 
 
@@ -63,6 +68,30 @@ def verify_study(connection: sa.Connection, study: str) -> Report:
     _compare_state(row, sessions[row["phase"]], report)
     _compare_questions(connection, study, sessions, report)
     _compare_messages(connection, study, events, report)
+    return report
+
+
+def verify_stream(connection: sa.Connection, stream: str) -> Report:
+    """Make every decision of a stream again, and compare; rewards count as answers."""
+    row = streams.get(connection, stream)
+    log = streams.events_of(connection, stream)
+    report = Report(stream, row["title"], events=len(log), verdict="none")
+    if [each["seq"] for each in log] != list(range(row["head"])) or not log:
+        report.wrong.append(f"The log should have the events 0 to {row['head'] - 1} and has {len(log)}.")
+        return report
+    start, *events = (json.loads(each["body"]) for each in log)
+    try:
+        session = ContextualSession.fold(start, events)
+    except (SurepickError, KeyError, IndexError, ValueError, TypeError) as error:
+        report.wrong.append(f"The log cannot be replayed: {error}")
+        return report
+    report.answers, report.waiting = len(session.rewards), len(session.waiting)
+    for name, shown, found in (
+        ("decisions", row["decisions"], session.decisions),
+        ("settled decisions", row["settled"], len(session.rewards)),
+    ):
+        if shown != found:
+            report.wrong.append(f"The stream counts {shown} {name}, its log has {found}.")
     return report
 
 

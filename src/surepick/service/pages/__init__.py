@@ -4,6 +4,6 @@ Templates show what does not change while a page is open; small scripts without 
 loaded from other servers, and no script or style stands inside a page, which the content policy would refuse.
 """
 
-from surepick.service.pages.routes import install
+from surepick.service.pages.routes import install, sentence_page, wants_page
 
-__all__ = ["install"]
+__all__ = ["install", "sentence_page", "wants_page"]

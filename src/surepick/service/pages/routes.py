@@ -1,5 +1,6 @@
 """Which page is where."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,11 @@ from starlette.staticfiles import StaticFiles
 
 from surepick.identify import Status
 from surepick.identify.menu import POLICIES
-from surepick.service import views
+from surepick.service import consequences, views
 from surepick.service.auth import COOKIE
 from surepick.service.context import Running, StudyId
 from surepick.service.pages.result import result_sheet
-from surepick.store import NotFound, studies
+from surepick.store import NotFound, judges, studies
 
 _HERE = Path(__file__).parent
 
@@ -27,6 +28,18 @@ def install(app: FastAPI) -> None:
     app.include_router(router)
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     app.add_exception_handler(_Stranger, _login_page)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person at a browser asks, and not a script."""
+    return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
+
+
+def sentence_page(request: Request, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A page that says in one sentence why there is no other."""
+    heading = "Not found" if status == 404 else "This did not work"
+    shown = {"heading": heading, "sentence": sentence}
+    return templates.TemplateResponse(request, "sentence.html", shown, status, headers)
 
 
 class _Stranger(Exception):
@@ -84,6 +97,27 @@ def study_page(request: Request, study: StudyId, service: Running) -> Response:
     with service.database.reading() as connection:
         title = studies.get(connection, study)["title"]
     return templates.TemplateResponse(request, "study.html", {"study": study, "title": title})
+
+
+@router.get("/study/{study}/change", dependencies=_for_admin)
+def change_page(request: Request, study: StudyId, service: Running) -> Response:
+    """Forms for what has consequences: items that come or go midway, a judge's data that is deleted."""
+    with service.database.reading() as connection:
+        row = studies.get(connection, study)
+        items = studies.items_of(connection, study)
+        people = judges.every(connection, study)
+    shown = {
+        "study": study,
+        "title": row["title"],
+        "items": [views.item(study, each) for each in items],
+        "features": len(items[0].features or ()),
+        "answers": row["answered"],
+        "decided": row["decided"] is not None,
+        "judges": [judge for judge in people if not judges.is_forgotten(judge["id"])],
+        "new_phase": consequences.NEW_PHASE,
+        "forgotten": consequences.FORGOTTEN,
+    }
+    return templates.TemplateResponse(request, "change.html", shown)
 
 
 @router.get("/study/{study}/result", dependencies=_for_admin)

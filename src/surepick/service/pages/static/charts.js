@@ -62,9 +62,10 @@ export function lines(series, needed) {
   names.forEach((name, place) => {
     if (place) name.at = Math.max(name.at, names[place - 1].at + 15);
   });
-  const over = Math.max(0, (names.at(-1)?.at ?? 0) - (height - bottom));
-  for (const name of names) {
-    const text = shape("text", { x: WIDTH - right + 10, y: name.at - over + 4 }, short(name.text, 15));
+  let below = height - bottom + 15;
+  for (const name of [...names].reverse()) {
+    name.at = below = Math.min(name.at, below - 15); // what was pushed below the axis pushes back
+    const text = shape("text", { x: WIDTH - right + 10, y: name.at + 4 }, short(name.text, 15));
     text.style.fill = name.colour;
     chart.append(text);
   }

@@ -196,8 +196,8 @@ function onKey(event) {
 
 function showProgress() {
   const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} more in all`;
-  const answers = mine === 1 ? "1 answer" : `${mine ? mine.toLocaleString("en") : "no"} answers`;
-  find("progress").textContent = invitation ? `${answers} from you${more}` : "";
+  const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
+  find("progress").textContent = invitation ? `${mine ? answers : "no answer from you yet"}${more}` : "";
   const bar = find("bar");
   bar.hidden = study.remaining === null;
   bar.value = study.remaining === null ? 0 : study.answered / Math.max(1, study.answered + study.remaining);

@@ -1,0 +1,215 @@
+"""Streams of contextual decisions: the log of a `ContextualSession` in the database, and the session in memory.
+
+A decision depends on all rewards before it, so each stream has one order of events, decided by whoever locks its row.
+Every process keeps the sessions it uses in memory and first follows what others wrote. What it did itself stands only
+once it is committed: events carry the token of their transaction, so a process whose commit failed sees that its memory
+is not of this log, and folds it anew.
+"""
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from surepick.contextual import AnyPolicy, ContextualSession
+from surepick.contextual.log import header
+from surepick.contextual.session import Decision, Order
+from surepick.errors import InvalidInput, SurepickError
+from surepick.store.database import Database
+from surepick.store.errors import Conflict, NotFound
+from surepick.store.schema import stream_events, streams
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decide:
+    """Somebody wants to know which of these arms to take."""
+
+    stream: str
+    arms: list[list[float]]
+    context: str | None
+    now: float
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What came of a decision: 0 or 1, or None where nothing will come any more."""
+
+    stream: str
+    decision: int
+    reward: int | None
+    now: float
+
+
+@dataclass
+class _Memory:
+    """A stream as this process knows it."""
+
+    session: ContextualSession
+    head: int
+    """Events it has followed."""
+    token: str
+    """Of the transaction that wrote the last of them."""
+
+
+def create(
+    connection: sa.Connection, title: str, policy: AnyPolicy, dimension: int, order: Order, seed: int, now: float
+) -> str:
+    """Begin a stream; its id."""
+    stream = secrets.token_urlsafe(9)
+    connection.execute(
+        sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, settled=0),
+    )
+    _append(connection, stream, 0, [header(policy, dimension, seed, order)], secrets.token_urlsafe(9), now)
+    _folded(events_of(connection, stream))  # refuses what cannot be used
+    return stream
+
+
+def get(connection: sa.Connection, stream: str) -> sa.RowMapping:
+    """The row of a stream."""
+    row = connection.execute(sa.select(streams).where(streams.c.id == stream)).mappings().first()
+    if row is None:
+        raise _unknown(stream)
+    return row
+
+
+def every(connection: sa.Connection) -> list[sa.RowMapping]:
+    """All streams, the newest first."""
+    return list(connection.execute(sa.select(streams).order_by(streams.c.created.desc())).mappings())
+
+
+def start_of(connection: sa.Connection, stream: str) -> Line:
+    """The first line of the log: policy, configuration, dimension, seed and order."""
+    body = connection.scalars(sa.select(stream_events.c.body).where(_first, stream_events.c.stream == stream)).one()
+    line: Line = json.loads(body)
+    return line
+
+
+def events_of(connection: sa.Connection, stream: str, since: int = 0) -> list[sa.RowMapping]:
+    """The log from an event on."""
+    return list(connection.execute(_events, {"the_stream": stream, "since": since}).mappings())
+
+
+class Streams:
+    """The streams a process has in memory. `act` is a handler for the `Writer`, the only thread that uses sessions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[str, _Memory] = {}
+        self._read: set[str] = set()
+
+    def read(self, stream: str) -> None:
+        """Fold a stream's log unless that was done before; outside of any transaction that others would wait for."""
+        if stream not in self._read:
+            with self._database.reading() as connection:
+                get(connection, stream)
+                memory = _folded(events_of(connection, stream))
+            self._known.setdefault(stream, memory)
+            self._read.add(stream)
+
+    def act(
+        self, database: Database, connection: sa.Connection, requests: Sequence[Decide | Reward]
+    ) -> list[Decision | Reward | SurepickError]:
+        """Decide and learn, in the order of the requests; what is refused changes nothing."""
+        # Locked in one order, so that two processes never wait for each other.
+        wanted = sorted({request.stream for request in requests})
+        held = {stream: self._caught_up(connection, stream) for stream in connection.scalars(_lock, {"wanted": wanted})}
+        written: dict[str, list[Line]] = {stream: [] for stream in held}
+        for stream, memory in held.items():
+            memory.session.write_to(written[stream].append)
+        results = [_act(held.get(request.stream), request) for request in requests]
+        token = secrets.token_urlsafe(9)
+        for stream, memory in held.items():
+            if written[stream]:
+                _append(connection, stream, memory.head, written[stream], token, requests[0].now)
+                memory.head, memory.token = memory.head + len(written[stream]), token
+            self._known[stream] = memory
+        return results
+
+    def _caught_up(self, connection: sa.Connection, stream: str) -> _Memory:
+        """The stream as its log is now. It is out of memory until all is written: after a failure it is folded anew."""
+        memory = self._known.pop(stream, None)
+        if memory is not None:
+            recent = events_of(connection, stream, memory.head - 1)
+            if recent and recent[0]["token"] == memory.token:
+                memory.session.follow((json.loads(event["body"]) for event in recent[1:]), check=False)
+                memory.head, memory.token = memory.head + len(recent) - 1, recent[-1]["token"]
+                return memory
+        return _folded(events_of(connection, stream))
+
+
+def _act(memory: _Memory | None, request: Decide | Reward) -> Decision | Reward | SurepickError:
+    if memory is None:
+        return _unknown(request.stream)
+    if isinstance(request, Reward):
+        return _learn(memory.session, request)
+    try:
+        return memory.session.choose(request.arms, request.context)
+    except InvalidInput as refused:
+        return refused
+
+
+def _learn(session: ContextualSession, request: Reward) -> Reward | SurepickError:
+    number, reward = request.decision, request.reward
+    if number >= session.decisions:
+        return NotFound(f"There is no decision {number} in this stream; it has made {session.decisions}.")
+    if number in session.rewards:
+        before = session.rewards[number]
+        if before == reward:
+            return request
+        told = "was given up" if before is None else f"has the reward {before:g}"
+        return Conflict(f"Decision {number} {told} already, got {json.dumps(reward)}; a reward cannot be changed.")
+    if reward is None:
+        session.forget(number)
+    else:
+        session.learn(number, reward)
+    return request
+
+
+def _folded(log: Sequence[sa.RowMapping]) -> _Memory:
+    """The session that a log describes. Choices are taken from it, not made again: `verify` does that."""
+    start, *events = (json.loads(event["body"]) for event in log)
+    return _Memory(ContextualSession.fold(start, events, check=False), len(log), log[-1]["token"])
+
+
+def _append(connection: sa.Connection, stream: str, head: int, lines: Sequence[Line], token: str, now: float) -> None:
+    connection.execute(
+        sa.insert(stream_events),
+        [
+            {"stream": stream, "seq": head + place, "at": now, "token": token, "body": json.dumps(line)}
+            for place, line in enumerate(lines)
+        ],
+    )
+    chosen = sum(line["event"] == "choose" for line in lines)
+    settled = sum(line["event"] in ("learn", "forget") for line in lines)
+    connection.execute(
+        sa.update(streams)
+        .where(streams.c.id == stream)
+        .values(
+            head=head + len(lines),
+            decisions=streams.c.decisions + chosen,
+            settled=streams.c.settled + settled,
+        )
+    )
+
+
+def _unknown(stream: str) -> NotFound:
+    return NotFound(f"There is no stream {stream!r}.")
+
+
+_first = stream_events.c.seq == 0
+_lock = (
+    sa.select(streams.c.id)
+    .where(streams.c.id.in_(sa.bindparam("wanted", expanding=True)))
+    .order_by(streams.c.id)
+    .with_for_update()
+)
+_events = (
+    sa.select(stream_events)
+    .where(stream_events.c.stream == sa.bindparam("the_stream"), stream_events.c.seq >= sa.bindparam("since"))
+    .order_by(stream_events.c.seq)
+)
