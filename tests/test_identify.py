@@ -339,5 +339,5 @@ def test_linear_rage_is_marked_as_misspecified() -> None:
 def test_a_first_stage_beyond_counting_is_refused_and_not_rehearsed() -> None:
     world = one_over_kappa(80, seed=0)
     policy = Uniform(delta=0.05, kappa=world.kappa)
-    with pytest.raises(InvalidInput, match="the first stage alone takes [0-9,]*; raise"):
+    with pytest.raises(InvalidInput, match=r"the first stage alone takes [0-9,]*; raise"):
         policy.plan(policy.start(world.problem), np.random.default_rng(0))

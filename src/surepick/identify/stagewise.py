@@ -210,8 +210,8 @@ class Stagewise(ABC):
         if not state.filed and draft.total > left:
             raise InvalidInput(
                 f"delta = {self.delta:g} cannot be reached within the budget of {self.budget:,} questions: the first "
-                f"stage alone takes {draft.total:,}{self._foreseen(state.problem)}; raise the budget, delta or epsilon, "
-                "or use Anytime, which starts small."
+                f"stage alone takes {draft.total:,}{self._foreseen(state.problem)}; raise the budget, delta or "
+                "epsilon, or use Anytime, which starts small."
             )
         if fitted is None:
             return state, self._out_of_budget(verdict, draft.total, left)

@@ -14,8 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from surepick.contextual import AnyPolicy, ContextualSession
+from surepick.contextual import ContextualSession
 from surepick.contextual.log import header
+from surepick.contextual.policy import AnyPolicy
 from surepick.contextual.session import Decision, Order
 from surepick.errors import InvalidInput, SurepickError
 from surepick.store.database import Database
