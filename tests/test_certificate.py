@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surepick import Anytime, CertificateRefused, Problem, verify_certificate
+from surepick import Anytime, CertificateRefused, Problem, Session, verify_certificate
 from surepick.certificate import digest
 from surepick.identify import Plan
 from surepick.worlds import World, soare
@@ -98,3 +98,20 @@ def test_a_forged_certificate_is_refused(certificate: dict[str, Any]) -> None:
     for change in forgeries.values():
         with pytest.raises(CertificateRefused):
             verify_certificate(forged(change))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_by_many_judges_at_once_can_be_checked(seed: int) -> None:
+    world, rng = easy(), np.random.default_rng(seed)
+    session, judge = Session(world.problem, Anytime(delta=0.1), seed=seed), world.judge(seed)
+    waiting = session.ask(20)
+    while waiting:
+        question = waiting.pop(int(rng.integers(len(waiting))))
+        session.tell(question.id, judge(question))
+        waiting += session.ask(1)
+    written = json.loads(json.dumps(session.certificate()))
+    assert verify_certificate(written).best == session.verdict().best
+    moments = {each["stages"] for each in written["rivals"]}
+    assert max(moments) <= len(written["stages"])
+    again = Session.replay(session.log)
+    assert again.certificate() == session.certificate()

@@ -138,7 +138,7 @@ class Anytime:
         nothing = np.zeros(len(plan.pulls), dtype=np.int64)
         return replace(
             state.settled,
-            filed=(*state.filed, Filed(plan, nothing, nothing)),
+            filed=(*state.settled.filed, Filed(plan, nothing, nothing)),
             experts=np.array(plan.memo.get("experts", state.settled.experts)),
             ledger=state.ledger.with_entries(plan.memo),
         )
