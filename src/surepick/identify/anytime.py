@@ -62,7 +62,8 @@ class Anytime:
 
     `epsilon` allows a leader that is worse than the best by at most so much (in log-odds); `budget` ends the search
     with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
-    comes does not depend on what it would have been, or "charged", that it may, and the worst is assumed. With
+    comes depends neither on what it would have been nor on answers to later questions, or "charged", that it may, and
+    the worst is assumed. With
     stop="posterior" it stops where the Laplace posterior probability of the leader is 1 − delta: heuristic.
 
     `warm` are old answers as (measurement, pulls, wins): half of the predictors know them, no evidence counts them, so
@@ -355,10 +356,20 @@ class Anytime:
             policy=self.name,
             guarantee=self.guarantee,
             statement=self.statement,
-            assumptions=self.assumptions,
+            assumptions=(*self.assumptions, *self._ignored(state)),
             rivals=rivals,
             reason=reason,
             also=problem.aliases[leader][1:],
+        )
+
+    def _ignored(self, state: State) -> tuple[str, ...]:
+        """What is assumed about answers that did not come, if any did not."""
+        unanswered = sum(each.missing for each in state.filed[: state.sealed])
+        if self.missing == "charged" or not unanswered:
+            return ()
+        return (
+            f"{unanswered:,} questions were closed without an answer: whether an answer comes depends neither on what "
+            "it would have been nor on answers to later questions, and decisive answers are logistic.",
         )
 
     def to_json(self) -> dict[str, Any]:
