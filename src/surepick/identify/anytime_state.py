@@ -62,7 +62,7 @@ class State:
     old: tuple[Floats, Floats] | None = None
     """Pulls and wins of answers from before, which half of the experts know."""
 
-    @property
+    @cached_property
     def asked(self) -> int:
         """Number of questions planned."""
         return sum(each.plan.total for each in self.filed)
@@ -70,7 +70,7 @@ class State:
     @cached_property
     def settled(self) -> "State":
         """The same with all stages of the longest complete prefix multiplied into the processes."""
-        state, rows = self, self.problem.rows
+        state = self
         for filed in self.filed[self.sealed :]:
             if not filed.complete:
                 break
@@ -87,7 +87,7 @@ class State:
                 plug_in=state.plug_in.after(
                     where, pulls, wins, np.array(plan.memo["predictions"]), restart=plan.memo["restart"], missing=lost
                 ),
-                processes=after_stage(state.processes, plan.memo, where, pulls, wins, lost, rows),
+                processes=after_stage(state.processes, plan.memo, where, pulls, wins, lost, self.problem.rows),
                 experts=np.array(plan.memo["experts"]),
             )
         return state

@@ -339,7 +339,7 @@ def _descend(
         move = slip[:, None] * away - solved[:, :, 0]
         length = np.max(np.abs(move @ vectors.rows.T), axis=1)
         theta = onto(theta + move * np.where(length > 1, 1 / np.maximum(length, 1), 1.0)[:, None], normals, epsilon)
-        if np.max(length) < 1e-6:
+        if np.max(np.where(sound, length, 0.0)) < 1e-4:
             break
     return theta
 

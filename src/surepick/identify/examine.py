@@ -22,7 +22,10 @@ TRIES = 48
 """Most rivals tried at a time while others still lack evidence ..."""
 
 REHEARSALS = 1.25
-"""... which is done when there are so many times as many questions as when it was last done."""
+"""... which is done when there are so many times as many questions as when it was last done ..."""
+
+FIRST_REHEARSAL = 20
+"""... and so many a dimension."""
 
 FEW = 6
 """So many rivals left are tried whenever the estimates say that nothing else is missing."""
@@ -74,7 +77,7 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
             ~state.localiser(threshold).misses(state.problem.points[leader] - state.problem.points[left], epsilon)
         ]
     else:
-        if state.asked < REHEARSALS * state.ledger.rehearsed:
+        if state.asked < max(REHEARSALS * state.ledger.rehearsed, FIRST_REHEARSAL * state.problem.span.rank):
             return Findings(
                 examined=state.sealed, rehearsed=state.ledger.rehearsed, unbounded=_unbounded(tried, passed)
             )
@@ -89,8 +92,9 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
     worth = [] if state.sealed == state.ledger.examined else [int(item) for item in left if worth_trying(int(item))]
     passes: list[Pass] = []
     failures: dict[int, Attempt] = {}
-    for begin in range(0, len(worth), TRIES):
-        some = worth[begin : begin + TRIES]
+    size = FEW if last else TRIES
+    for begin in range(0, len(worth), size):
+        some = worth[begin : begin + size]
         weighed = weigh(state, leader, np.array(some), epsilon, threshold, needed, thorough=last)
         lacking = np.fmin(threshold - weighed.plug_in, needed - weighed.directional)
         for item, lack, proof in zip(some, lacking, weighed.proofs, strict=True):
