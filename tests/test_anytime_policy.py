@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -105,6 +106,45 @@ class TestFactors:
         assert mean == pytest.approx(np.ones((3, BETS)), abs=1e-6)
         assert predicted > 0  # some answers were predicted instead of tilted
         assert (mean_of_experts == pytest.approx(1.0, abs=1e-9)) == (ahead == 0.0)
+
+    @pytest.mark.parametrize("missing", ["ignorable", "charged"])
+    def test_questions_out_at_once_are_bet_on_without_looking_ahead(
+        self, missing: Literal["ignorable", "charged"]
+    ) -> None:
+        """Three stages are out; which answer comes first depends on the answers themselves."""
+        world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
+        policy, judge, rng = Anytime(missing=missing), world.judge([0, 5]), np.random.default_rng(0)
+        state = policy.start(world.problem)
+        for _ in range(30):
+            state, plan = policy.plan(state, rng)
+            assert isinstance(plan, Plan)
+            wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+            state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        before, plans = state.settled, []
+        for _ in range(3):
+            state, plan = policy.plan(state, rng)
+            assert isinstance(plan, Plan)
+            assert plan.total == 1
+            plans.append(plan)
+        assert [("predictions" in each.memo) for each in plans] == [True, missing == "charged", missing == "charged"]
+        chances = [float(probability_of_yes(world.problem.rows[each.measurements[0]] @ theta)) for each in plans]
+        number, leader = before.processes[0].number, before.processes[0].leader
+        others = np.array([z for z in range(4) if z != leader])
+        points = np.tile(theta, (3, 1))
+        start = before.processes[number].values(others, world.problem.rows, points)
+        means, mean_of_experts = np.zeros((3, BETS)), np.zeros(4)
+        for answers in itertools.product((0, 1), repeat=3):
+            after = state
+            for place in sorted(range(3), key=lambda place: (answers[place], -place)):
+                tally = plans[place].tally(world.problem, [answers[place]])
+                after = policy.absorb(after, plans[place].stage, tally)
+            end = after.settled
+            assert end.sealed == before.sealed + 3
+            weight = math.prod(p if y else 1 - p for p, y in zip(chances, answers, strict=True))
+            mean_of_experts += np.exp(end.plug_in.scores - before.plug_in.scores)  # the likelihood cancels the weight
+            means += weight * np.exp(end.processes[number].values(others, world.problem.rows, points) - start)
+        assert mean_of_experts == pytest.approx(np.ones(4), abs=1e-9)
+        assert means == pytest.approx(np.ones((3, BETS)), abs=1e-6)
 
 
 class TestTilts:
