@@ -177,6 +177,7 @@ class Anytime:
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
         doubtful = len(found.doubted) > 0
         known[found.doubted] = np.minimum(known[found.doubted], np.maximum(found.proved, -50.0))
+        known += state.expected(self.epsilon)
         leader, guess, wanting = state.leader, theta, known
         waiting = state.asked - int(state.arrived[0].sum())
         if waiting > WAITING * state.asked:

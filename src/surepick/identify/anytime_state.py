@@ -185,6 +185,18 @@ class State:
         """By how many nats (quadratic approximation) each item is behind a leader."""
         return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
 
+    def expected(self, epsilon: float) -> Floats:
+        """Nats that answers still to come will add against each item, if the estimate is right."""
+        rows = self.problem.rows
+        if self.asked == int(self.arrived[0].sum()):
+            return np.zeros(len(self.problem.points))
+        seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
+        inverse = np.linalg.inv(seen + self.ridge * np.eye(len(seen)))
+        now = closeness(self.problem.points, self.leader, self.theta, inverse, epsilon)
+        now[self.leader], later = 0.0, self.nats(self.leader, epsilon)
+        later[self.leader] = 0.0
+        return np.maximum(later - now, 0.0)
+
     def localiser(self, threshold: float) -> Localiser:
         """An ellipsoid around all θ that the plug-in process does not refute."""
         if threshold not in self.found:

@@ -109,7 +109,7 @@ class Verdict:
         claim = {
             Status.CERTAIN: f"{self.best} is the best",
             Status.WITHIN_EPSILON: f"{self.best} is within {self.epsilon:g} of the best",
-        }.get(self.status, f"{self.status}: best guess {self.best}, {len(self.surviving)} items not excluded")
+        }.get(self.status, f"{self.status}: best guess {self.best}")
         sure = f" (delta = {self.delta:g}, {self.guarantee})" if self.status.decided else ""
         return f"{claim}{sure} after {self.questions:,} answers. {self.reason}".rstrip()
 
