@@ -191,7 +191,7 @@ class State:
         if self.asked == int(self.arrived[0].sum()):
             return np.zeros(len(self.problem.points))
         seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
-        inverse = np.linalg.inv(seen + self.ridge * np.eye(len(seen)))
+        inverse: Floats = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))), dtype=np.float64)
         now = closeness(self.problem.points, self.leader, self.theta, inverse, epsilon)
         now[self.leader], later = 0.0, self.nats(self.leader, epsilon)
         later[self.leader] = 0.0
