@@ -145,12 +145,10 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             getattr(session, kind)(number, judge=judge)
         elif kind == "undo":
             session.undo(number)
-        elif kind == "look":
+        elif kind in ("look", "verdict"):  # a look may end the search while questions of a stage are not handed out yet
             session.verdict()
         else:
             session.ask(1)
-            if len(session.log) == before:
-                session.verdict()
         if len(session.log) == before:
             break
     return session.log
