@@ -175,7 +175,7 @@ def certified_infima(
     with np.errstate(divide="ignore", invalid="ignore"):
         ones, zeros = yes * (1 + lower), no * (1 + upper)
         # At the border of (0, 1) rounding decides; what belongs there is left out instead (`certify`).
-        border = np.minimum(1 + lower, 1 + upper) < 1e-6
+        border = np.minimum(1 + lower, 1 + upper) < 1e-2
         outside = np.any((~(2 * apart < np.minimum(ones, zeros)) | border) & (pulls > 0), axis=1)
         lost = np.sum(np.where(pulls > 0, pulls * apart * (np.abs(np.log(ones) - np.log(zeros)) + 1), 0.0), axis=1)
     return np.where(outside | ~sound | ~np.isfinite(gap + lost), np.inf, gap + lost), multiplier
