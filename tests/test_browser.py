@@ -23,16 +23,14 @@ CHANCE = random.Random(3)
 expect.set_options(timeout=WAIT)
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with running_house(f"sqlite:///{tmp_path_factory.mktemp('house')}/studies.db") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def house_on_postgresql(postgres: str) -> Iterator[House]:
-    with fresh_database(postgres) as url, running_house(url) as made:
-        yield made
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    if request.param == "sqlite":
+        with running_house(f"sqlite:///{tmp_path_factory.mktemp('house')}/studies.db") as made:
+            yield made
+    else:
+        with fresh_database(request.getfixturevalue("postgres")) as url, running_house(url) as made:
+            yield made
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +101,8 @@ def answer_to_the_end(page: Page, how: str, most: int = 200) -> None:
     raise AssertionError(f"no verdict after {most} answers")
 
 
-@pytest.mark.parametrize(
-    ("where", "how", "size"),
-    [("house", "mouse", PHONE), ("house", "keyboard", DESKTOP), ("house_on_postgresql", "keyboard", PHONE)],
-)
-def test_a_judge_answers_to_the_verdict(
-    request: pytest.FixtureRequest, visit: Any, where: str, how: str, size: dict[str, int]
-) -> None:
-    house = request.getfixturevalue(where)
+@pytest.mark.parametrize(("how", "size"), [("mouse", PHONE), ("keyboard", DESKTOP)])
+def test_a_judge_answers_to_the_verdict(house: House, visit: Any, how: str, size: dict[str, int]) -> None:
     study = house.study()
     page = visit(house.link(study), size)
     answer_to_the_end(page, how)
