@@ -111,7 +111,16 @@ def test_a_search_by_many_judges_at_once_can_be_checked(seed: int) -> None:
         waiting += session.ask(1)
     written = json.loads(json.dumps(session.certificate()))
     assert verify_certificate(written).best == session.verdict().best
-    moments = {each["stages"] for each in written["rivals"]}
-    assert max(moments) <= len(written["stages"])
     again = Session.replay(session.log)
     assert again.certificate() == session.certificate()
+
+
+def test_each_rival_is_proved_at_its_own_moment_and_at_no_other() -> None:
+    written = certificate_of(soare(4, angle=0.5), Anytime(delta=0.2), seed=1)
+    moments = [each["stages"] for each in written["rivals"]]
+    assert len(set(moments)) > 1
+    for moment in (0, 1, len(written["stages"]) + 1):
+        changed = json.loads(json.dumps(written))
+        changed["rivals"][int(np.argmax(moments))]["stages"] = moment
+        with pytest.raises(CertificateRefused):
+            verify_certificate(signed(changed))

@@ -21,6 +21,7 @@ from surepick.identify.anytime_certificate import write_certificate
 from surepick.identify.anytime_state import State, old_counts
 from surepick.identify.directional import Process, weight
 from surepick.identify.examine import Findings, examine
+from surepick.identify.ledger import Pass
 from surepick.identify.plug_in import RIDGES, PlugIn
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
@@ -63,8 +64,8 @@ class Anytime:
     `epsilon` allows a leader that is worse than the best by at most so much (in log-odds); `budget` ends the search
     with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
     comes depends neither on what it would have been nor on answers to later questions, or "charged", that it may, and
-    the worst is assumed. With
-    stop="posterior" it stops where the Laplace posterior probability of the leader is 1 − delta: heuristic.
+    the worst is assumed. With stop="posterior" it stops where the Laplace posterior probability of the leader is
+    1 − delta: heuristic.
 
     `warm` are old answers as (measurement, pulls, wins): half of the predictors know them, no evidence counts them, so
     that they make a search shorter where they are right and a little longer where they are not.
@@ -172,8 +173,7 @@ class Anytime:
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         found = self._found(state)
         known = state.evidence_about(state.leader, self.epsilon, self._threshold)[1].copy()
-        known[list(state.ledger.passed(state.leader))] = np.inf
-        known[[each.item for each in found.passed]] = np.inf
+        known[list(self._passed(state))] = np.inf
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
         doubtful = len(found.doubted) > 0
         known[found.doubted] = np.minimum(known[found.doubted], np.maximum(found.proved, -50.0))
@@ -250,14 +250,18 @@ class Anytime:
             return Findings(decided=bool(np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= self.delta))
         return examine(state, self.epsilon, self._threshold, self._needed(state.process_of(state.leader)))
 
-    def _passes(self, state: State, leader: int, weighed: Weighed) -> NDArray[np.bool_]:
-        needed = self._needed(state.process_of(leader))
+    def _passed(self, state: State) -> dict[int, Pass]:
+        """Rivals of the leader that were proved passed, now or before."""
+        return state.ledger.passed(state.leader) | {each.item: each for each in self._found(state).passed}
+
+    def _passes(self, state: State, weighed: Weighed) -> NDArray[np.bool_]:
+        needed = self._needed(state.process_of(state.leader))
         return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
     def _weigh(self, state: State, *, thorough: bool) -> Weighed:
         """Proven nats against all rivals: of those passed once, by the proof that passed them."""
         leader, needed = state.leader, self._needed(state.process_of(state.leader))
-        passed = state.ledger.passed(leader) | {each.item: each for each in self._found(state).passed}
+        passed = self._passed(state)
         left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
         weighed = weigh(state, leader, left, self.epsilon, self._threshold, needed, thorough=thorough)
         return weighed.joined(passed.values())
@@ -276,7 +280,7 @@ class Anytime:
         leader = state.leader
         decided = self._decides(state)
         weighed = self._weigh(state, thorough=decided)
-        passes = self._passes(state, leader, weighed)
+        passes = self._passes(state, weighed)
         if decided:
             status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
             alive = np.array([leader]) if self.epsilon == 0 else everything
@@ -286,7 +290,7 @@ class Anytime:
             alive = np.sort(np.append(weighed.items[~passes], leader))
         reason = (
             f"{len(alive)} items are not excluded; the anytime-valid p-value of the weakest rival is "
-            f"{self._p_value(state, leader, weighed):.2g}."
+            f"{self._p_value(state, weighed):.2g}."
         )
         return self._say(state, Status.OPEN, leader, alive, weighed, reason)
 
@@ -299,10 +303,10 @@ class Anytime:
         state = state.settled
         if self._impossible(state) or not state.plug_in.pulls.any():
             return 1.0
-        return self._p_value(state, state.leader, self._weigh(state, thorough=True))
+        return self._p_value(state, self._weigh(state, thorough=True))
 
-    def _p_value(self, state: State, leader: int, weighed: Weighed) -> float:
-        process = state.process_of(leader)
+    def _p_value(self, state: State, weighed: Weighed) -> float:
+        process = state.process_of(state.leader)
         share = weight(0 if process is None else process.number) * (1 - LOCALISER)
         plain = np.exp(-np.maximum(weighed.plug_in, -500.0)) / LOCALISER  # far below zero it is one, and no overflow
         tilted = np.maximum(np.exp(-np.maximum(weighed.directional, -500.0)) / share, self.delta)
@@ -336,7 +340,7 @@ class Anytime:
             nats = np.maximum(weighed.plug_in, weighed.directional)
             order = np.argsort(nats, kind="stable")
             # Where a rival is passed, "at least as good as the leader" (by more than epsilon) is refuted, and no more.
-            passed = self._passes(state, leader, weighed) | (status.decided and self.stop == "posterior")
+            passed = self._passes(state, weighed) | (status.decided and self.stop == "posterior")
             low = np.where(passed, -self.epsilon, -np.inf) + 0.0
             rivals = tuple(
                 Rival(

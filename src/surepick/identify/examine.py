@@ -34,10 +34,6 @@ NO_BOUND = 20.0
 """Nats that a proof is said to have lacked where it found no bound at all, or a worse one."""
 
 
-def _nothing() -> Integers:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class Findings:
     """What an examination found."""
@@ -47,10 +43,10 @@ class Findings:
     tried: tuple[Attempt, ...] = ()
     examined: int = 0
     rehearsed: int = 0
-    doubted: Integers = field(default_factory=_nothing)
-    """Rivals of which the estimates say that they are passed, and the proof does not ..."""
     unbounded: bool = False
     """Whether some proof found no bound at all: there are hardly answers about some direction."""
+    doubted: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Rivals of which the estimates say that they are passed, and the proof does not ..."""
     proved: Floats = field(default_factory=lambda: np.zeros(0))
     """... and to about how many nats it comes."""
 
