@@ -69,7 +69,7 @@ class TestFactors:
     @pytest.mark.parametrize("ahead", [0.0, 1.0])
     def test_no_factor_looks_ahead(self, ahead: float) -> None:
         world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
-        policy, judge, rng = Anytime(), world.judge([0, 5]), np.random.default_rng(0)
+        policy, judge, rng = Anytime(delta=1e-6), world.judge([0, 5]), np.random.default_rng(0)
         state, plan = policy.plan(policy.start(world.problem), rng)
         for _ in range(30):
             assert isinstance(plan, Plan)
@@ -113,7 +113,7 @@ class TestFactors:
     ) -> None:
         """Three stages are out; which answer comes first depends on the answers themselves."""
         world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
-        policy, judge, rng = Anytime(missing=missing), world.judge([0, 5]), np.random.default_rng(0)
+        policy, judge, rng = Anytime(delta=1e-6, missing=missing), world.judge([0, 5]), np.random.default_rng(0)
         state = policy.start(world.problem)
         for _ in range(30):
             state, plan = policy.plan(state, rng)

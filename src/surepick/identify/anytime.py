@@ -25,17 +25,7 @@ from surepick.identify.ledger import Pass
 from surepick.identify.plug_in import RIDGES, PlugIn
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import (
-    EARLY,
-    FEW_DIMENSIONS,
-    LATE,
-    LATE_FROM,
-    Form,
-    choose,
-    closeness,
-    cover,
-    steady,
-)
+from surepick.identify.soft_top_two import choose, closeness, cover, steady, tell_apart
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import Weighed, weigh
@@ -53,7 +43,7 @@ SPARE = 1.0
 WAITING = 0.3
 """Share of questions without an answer, above which what to ask is chosen for drawn estimates."""
 
-GROWTH = {EARLY: 0.02, LATE: 0.05}
+EARLY_GROWTH, GROWTH = 0.02, 0.05
 """A stage holds this share of the questions before it, at least one: small ones save people's time, large ones ours."""
 
 
@@ -125,13 +115,16 @@ class Anytime:
 
     def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
         """The next stage, whether or not earlier ones are open; or the final verdict."""
+        state = state.settled
         if self._impossible(state) or self._decides(state):
             return state, self.verdict(state)
         size = min(self._size(state), self.budget - state.asked)
         if size < 1:
-            if state.settled.sealed < len(state.filed):
+            if state.sealed < len(state.filed):
                 return state, Wait("The budget is spent; answers to questions handed out are still to come.")
             return state, self._out_of_budget(self.verdict(state))
+        if state.early and state.waiting and self._suffices(state):
+            return state, Wait("What is asked already may decide; its answers are still to come.")
         plan = self._draft(state, size, rng)
         return self.adopt(state, plan), plan
 
@@ -166,24 +159,52 @@ class Anytime:
         return math.log(1 / (weight(0 if process is None else process.number) * (1 - LOCALISER) * self.delta))
 
     def _size(self, state: State) -> int:
-        return max(1 + state.problem.span.rank // 10, int(GROWTH[_form(state)] * state.asked))
+        return max(1 + state.problem.span.rank // 10, int((EARLY_GROWTH if state.early else GROWTH) * state.asked))
 
     def _draft(self, state: State, size: int, rng: np.random.Generator) -> Plan:
         """Choose the questions."""
-        rows, points, theta = state.problem.rows, state.problem.points, state.theta
+        leader, guess = state.leader, state.theta
+        if state.waiting > WAITING * state.asked:
+            # Many answers are still to come: what they may say is drawn, so that questions out at once differ.
+            guess = state.guess(rng)
+            leader = int(np.argmax(state.problem.points @ guess))
+        choice = self._early_choice if state.early else self._choice
+        return self.stage_of(state, choice(state, leader, guess, size))
+
+    def _known(self, state: State) -> Floats:
+        """Nats that a proof may come to against each rival of the leader; infinite where it is passed."""
         found = self._found(state)
         known = state.evidence_about(state.leader, self.epsilon, self._threshold)[1].copy()
         known[list(self._passed(state))] = np.inf
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
-        doubtful = len(found.doubted) > 0
         known[found.doubted] = np.minimum(known[found.doubted], np.maximum(found.proved, -50.0))
-        known += state.expected(self.epsilon)
-        leader, guess, wanting = state.leader, theta, known
-        waiting = state.asked - int(state.arrived[0].sum())
-        if waiting > WAITING * state.asked:
-            # Many answers are still to come: what they may say is drawn, so that questions out at once differ.
-            guess = state.guess(rng)
-            leader = int(np.argmax(points @ guess))
+        return known
+
+    def _enough(self, state: State) -> float:
+        return self._needed(state.process_of(state.leader)) + SPARE
+
+    def _early_choice(self, state: State, leader: int, guess: Floats, size: int) -> Integers:
+        against = state.later_alternatives(leader, guess)
+        nats = against.nats
+        if leader == state.leader:
+            known = self._known(state)[against.items]
+            nats = np.where(np.isinf(known), np.inf, np.minimum(nats, known + against.coming))
+        if np.isinf(nats.min()):  # all of the closest are passed, but not all
+            nats = against.nats
+        return tell_apart(state.problem.rows, guess, against.ahead, nats, size, enough=self._enough(state))
+
+    def _suffices(self, state: State) -> bool:
+        """Whether the questions asked already are expected to decide."""
+        against = state.later_alternatives(state.leader, state.theta)
+        known = self._known(state)[against.items]
+        return bool(np.all(np.isinf(known) | (np.minimum(against.nats, known + against.coming) > self._enough(state))))
+
+    def _choice(self, state: State, leader: int, guess: Floats, size: int) -> Integers:
+        rows, points, theta = state.problem.rows, state.problem.points, state.theta
+        found = self._found(state)
+        doubtful = len(found.doubted) > 0
+        wanting = known = self._known(state) + state.expected(self.epsilon)
+        if guess is not theta:
             wanting = closeness(points, leader, guess, state.inverse, self.epsilon)
             if leader == state.leader:
                 wanting = np.minimum(wanting, known)
@@ -199,8 +220,7 @@ class Anytime:
             state.ridge,
             size - steadying - covering,
             wanting,
-            _form(state),
-            enough=self._needed(state.process_of(state.leader)) + SPARE,
+            enough=self._enough(state),
             doubtful=doubtful,
         )
         if process is not None and steadying:
@@ -209,7 +229,7 @@ class Anytime:
             counts += steady(rows, theta, state.information, state.ridge, bent, steadying)
         if covering:
             counts += cover(rows, theta, state.recent_information, state.ridge, covering)
-        return self.stage_of(state, counts)
+        return counts
 
     def stage_of(self, state: State, counts: Integers) -> Plan:
         """A stage that asks each measurement so often.
@@ -380,12 +400,6 @@ class Anytime:
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
-
-
-def _form(state: State) -> Form:
-    """How to weigh rivals, and how much at once."""
-    rank = state.problem.span.rank
-    return EARLY if rank <= FEW_DIMENSIONS and state.asked < LATE_FROM * rank else LATE
 
 
 def _with(state: State, stage: int, filed: Filed) -> State:

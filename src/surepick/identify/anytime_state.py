@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.errors import InvalidInput
+from surepick.identify.alternatives import CLOSEST, Alternatives, likeliest
 from surepick.identify.certify import Localiser, localiser
 from surepick.identify.directional import (
     BETS,
@@ -31,15 +32,12 @@ from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import closeness
+from surepick.identify.soft_top_two import FEW_DIMENSIONS, LATE_FROM, closeness
 from surepick.identify.stagewise import Filed
 from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-BET_RIVALS = 96
-"""Closest rivals bet on in a stage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +115,11 @@ class State:
         return pulls, wins
 
     @cached_property
+    def waiting(self) -> int:
+        """Number of questions planned and not answered."""
+        return self.asked - int(self.arrived[0].sum())
+
+    @cached_property
     def planned(self) -> Floats:
         """Pulls of all stages, answered or not."""
         pulls = self.settled.plug_in.pulls.copy()
@@ -142,9 +145,12 @@ class State:
     @cached_property
     def ridge(self) -> float:
         """Its ridge weight in the units of the problem."""
-        rows = self.problem.rows
-        longest = float(np.max(np.einsum("xi,xi->x", rows, rows)))
-        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * longest
+        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * self._longest
+
+    @cached_property
+    def _longest(self) -> float:
+        """The largest squared length of a measurement vector."""
+        return float(np.max(np.einsum("xi,xi->x", self.problem.rows, self.problem.rows)))
 
     @cached_property
     def information(self) -> Floats:
@@ -166,6 +172,12 @@ class State:
         root = np.linalg.cholesky(seen + self.ridge * np.eye(len(seen)))
         return np.asarray(self.theta + np.linalg.solve(root.T, rng.normal(size=len(seen))))
 
+    @property
+    def early(self) -> bool:
+        """Whether it is human scale still: few dimensions, few answers, and many of them all alike."""
+        rank = self.problem.span.rank
+        return rank <= FEW_DIMENSIONS and self.asked < LATE_FROM * rank
+
     @cached_property
     def leader(self) -> int:
         """The best item under the estimate."""
@@ -185,10 +197,40 @@ class State:
         """By how many nats (quadratic approximation) each item is behind a leader."""
         return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
 
+    def alternatives(self, leader: int) -> Alternatives:
+        """The likeliest θ with which rivals have caught up, by the answers there are."""
+        key = ("alternatives", leader)
+        if key not in self.found:
+            self.found[key] = self._alternatives(leader, self.theta, np.zeros(len(self.planned)))
+        known: Alternatives = self.found[key]
+        return known
+
+    def later_alternatives(self, leader: int, guess: Floats) -> Alternatives:
+        """The same as expected when all questions are answered, if the guess is right."""
+        if not self.waiting:
+            return self.alternatives(leader)
+        return self._alternatives(leader, guess, self.planned - self.arrived[0])
+
+    def _alternatives(self, leader: int, guess: Floats, waiting: Floats) -> Alternatives:
+        points = self.problem.points
+        close = np.argsort(closeness(points, leader, guess, self.inverse, self.epsilon), kind="stable")
+        close = close[: min(CLOSEST, len(points) - 1)]
+        return likeliest(
+            self.problem.rows,
+            self.arrived,
+            waiting,
+            guess,
+            close,
+            points[leader] - points[close],
+            self.inverse,
+            float(RIDGES[-1]) * self._longest,
+            self.epsilon,
+        )
+
     def expected(self, epsilon: float) -> Floats:
         """Nats that answers still to come will add against each item, if the estimate is right."""
         rows = self.problem.rows
-        if self.asked == int(self.arrived[0].sum()):
+        if not self.waiting:
             return np.zeros(len(self.problem.points))
         seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
         inverse: Floats = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))), dtype=np.float64)
@@ -207,9 +249,9 @@ class State:
     def evidence_about(self, leader: int, epsilon: float, threshold: float) -> tuple[Floats, Floats]:
         """About how much evidence there is against each item already, in nats, and what its proof may come to.
 
-        Both processes at the point where the quadratic approximation has the rival catch up with the leader: no proof
-        can come to more. It will come to less by about what the proof of a directional bound costs, λ times the room in
-        the localiser, and to no more than the quadratic approximation.
+        Both processes at one point where the rival has caught up with the leader (early the likeliest, later that of
+        the quadratic approximation): no proof can come to more. It will come to less by about what the proof of a
+        directional bound costs, λ times the room in the localiser, and to no more than the quadratic approximation.
         """
         key = ("evidence", leader, epsilon, threshold)
         if key not in self.found:
@@ -221,11 +263,15 @@ class State:
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
             return nats, nats
-        close = np.argsort(nats, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
-        away = points[leader] - points[close]
-        across = away @ self.inverse
-        back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
-        theta = self.theta - across * back[:, None]
+        if self.early:
+            caught_up = self.alternatives(leader)
+            close, theta = caught_up.items, caught_up.points
+        else:
+            close = np.argsort(nats, kind="stable")[: min(CLOSEST, len(points) - 1)]
+            away = points[leader] - points[close]
+            across = away @ self.inverse
+            back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
+            theta = self.theta - across * back[:, None]
         found = self.evidence.log_evidence(theta)
         proven, process = found, self.process_of(leader)
         if process is not None:
@@ -244,7 +290,7 @@ class State:
         bets = []
         for process in self._betting():
             close = self.nats(process.leader, self.epsilon)
-            rivals = np.argsort(close, kind="stable")[: min(BET_RIVALS, len(points) - 1)]
+            rivals = np.argsort(close, kind="stable")[: min(CLOSEST, len(points) - 1)]
             made = good_bets(
                 process,
                 rows,

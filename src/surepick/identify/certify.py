@@ -118,7 +118,7 @@ def _shares(evidence: Evidence, theta: Floats) -> Floats:
     return np.asarray((1 - SMALL) * softmax(terms, axis=1) + SMALL / terms.shape[1])
 
 
-def onto(theta: Floats, normals: Floats, epsilon: float) -> Floats:
+def onto(theta: Floats, normals: Floats, epsilon: float | Floats) -> Floats:
     """The nearest points of the hyperplanes yᵀθ = −epsilon."""
     excess = np.einsum("zi,zi->z", np.broadcast_to(theta, normals.shape), normals) + epsilon
     return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])

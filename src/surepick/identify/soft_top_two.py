@@ -1,15 +1,15 @@
-"""Soft top-two sampling: ask what most shrinks the uncertainty about the leader's closest rivals.
+"""Soft top-two sampling: ask what says most about the leader's closest rivals.
 
-No guarantee depends on it, only the number of questions. C is the inverse information at the estimate, y = leader −
-rival, q = gap²/(2‖y‖²) the nats by which the rival is behind. Rivals weigh exp(−q/temperature); the vector with the
-largest expected decrease of Σ_z weight·log ‖y_z‖² is asked, then C is updated by it, and so on through the stage.
+No guarantee depends on it, only the number of questions. Rivals weigh exp(−nats/temperature), nats being the evidence
+against them. Early, at human scale, the question is asked whose answer is expected to say most against the θ with which
+they would have caught up. Later, C is the inverse information at the estimate and y = leader − rival: the vector with
+the largest expected decrease of Σ_z weight·log ‖y_z‖² in C is asked, C is updated by it, and so on through the stage.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.identify.alternatives import surprise
 from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
@@ -26,22 +26,17 @@ CANDIDATES = 256
 """Vectors among which the choices of a stage are made."""
 
 
-@dataclass(frozen=True)
-class Form:
-    """How to weigh rivals and old information."""
+EARLY_TEMPERATURE, TEMPERATURE = 1.0, 3.0
+"""Nats by which a rival may be better refuted than another and still count a third."""
 
-    temperature: float
-    memory: float
-    """Share of the old information that counts when choosing: below one, a stage makes up for old neglect."""
+MEMORY = 0.3
+"""Share of the old information that counts when choosing: below one, a stage makes up for old neglect."""
 
-
-EARLY = Form(temperature=1.0, memory=1.0)
-LATE = Form(temperature=3.0, memory=0.3)
 LATE_FROM = 30
-"""Answers a dimension after which the late form is used ..."""
+"""Answers a dimension after which it is no longer early ..."""
 
 FEW_DIMENSIONS = 12
-"""... in so many dimensions at most; in more of them it is used from the start."""
+"""... in so many dimensions at most; in more of them it never is."""
 
 
 def closeness(points: Floats, leader: int, theta: Floats, inverse: Floats, epsilon: float) -> Floats:
@@ -54,6 +49,26 @@ def closeness(points: Floats, leader: int, theta: Floats, inverse: Floats, epsil
     return np.asarray(result)
 
 
+def tell_apart(rows: Floats, guess: Floats, points: Floats, nats: Floats, size: int, *, enough: float) -> Integers:
+    """How often to ask each measurement to refute the points at which rivals have caught up; O(rows · rivals · d)."""
+    weights = _weights(nats, EARLY_TEMPERATURE, enough)
+    counted = weights > 0
+    gain = surprise(rows, guess, points[counted]) @ weights[counted]
+    best = np.argsort(-gain, kind="stable")[:size]
+    counts = np.zeros(len(rows), dtype=np.int64)
+    counts[best] = 1
+    counts[best[0]] += size - len(best)
+    return counts
+
+
+def _weights(nats: Floats, temperature: float, enough: float) -> Floats:
+    """Of rivals: those with `enough` nats against them count no more while there are others; they would outweigh it."""
+    least = nats.min()
+    weights = np.exp(-(nats - least) / temperature)
+    weights = np.where((nats > max(enough, least)) | (weights <= 1e-4), 0.0, weights)
+    return np.asarray(weights / weights.sum())
+
+
 def choose(
     rows: Floats,
     points: Floats,
@@ -63,23 +78,19 @@ def choose(
     ridge: float,
     size: int,
     nats: Floats,
-    form: Form,
     *,
     enough: float,
     doubtful: bool = False,
 ) -> Integers:
     """How often to ask each measurement, `size` questions in all; O(picks · vectors · rivals).
 
-    Rivals with `enough` nats against them count no more while there are others: many of them would outweigh the last.
     `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
     agree call questions useless that were never asked.
     """
     close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
-    weights = np.exp(-(nats[close] - nats[close[0]]) / form.temperature)
-    weights = np.where(nats[close] > max(enough, nats[close[0]]), 0.0, weights)
-    close, weights = close[weights > 1e-4], weights[weights > 1e-4]
-    weights /= weights.sum()
-    inverse = np.linalg.inv(form.memory * information + ridge * np.eye(rows.shape[1]))
+    weights = _weights(nats[close], TEMPERATURE, enough)
+    close, weights = close[weights > 0], weights[weights > 0]
+    inverse = np.linalg.inv(MEMORY * information + ridge * np.eye(rows.shape[1]))
     away = points[leader] - points[close]
     seen = rows @ inverse
     cross = seen @ away.T
