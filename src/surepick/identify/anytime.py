@@ -28,7 +28,7 @@ from surepick.identify.problem import Problem
 from surepick.identify.soft_top_two import choose, closeness, cover, steady, tell_apart
 from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
-from surepick.identify.weigh import Weighed, weigh
+from surepick.identify.weigh import QUICK, THOROUGH, Way, Weighed, weigh
 from surepick.logistic import Tally
 
 Floats = NDArray[np.float64]
@@ -278,12 +278,12 @@ class Anytime:
         needed = self._needed(state.process_of(state.leader))
         return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
 
-    def _weigh(self, state: State, *, thorough: bool) -> Weighed:
+    def _weigh(self, state: State, ways: tuple[Way, ...]) -> Weighed:
         """Proven nats against all rivals: of those passed once, by the proof that passed them."""
         leader, needed = state.leader, self._needed(state.process_of(state.leader))
         passed = self._passed(state)
         left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
-        weighed = weigh(state, leader, left, self.epsilon, self._threshold, needed, thorough=thorough)
+        weighed = weigh(state, leader, left, self.epsilon, self._threshold, needed, ways=ways)
         return weighed.joined(passed.values())
 
     def verdict(self, state: State) -> Verdict:
@@ -299,7 +299,7 @@ class Anytime:
             return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
         leader = state.leader
         decided = self._decides(state)
-        weighed = self._weigh(state, thorough=decided)
+        weighed = self._weigh(state, QUICK)
         passes = self._passes(state, weighed)
         if decided:
             status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
@@ -323,7 +323,7 @@ class Anytime:
         state = state.settled
         if self._impossible(state) or not state.plug_in.pulls.any():
             return 1.0
-        return self._p_value(state, self._weigh(state, thorough=True))
+        return self._p_value(state, self._weigh(state, THOROUGH))
 
     def _p_value(self, state: State, weighed: Weighed) -> float:
         process = state.process_of(state.leader)
@@ -340,7 +340,7 @@ class Anytime:
         state = state.settled
         if self.stop != "proved" or self._impossible(state) or not self._decides(state):
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
-        weighed = self._weigh(state, thorough=True)
+        weighed = self._weigh(state, THOROUGH)
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
         return write_certificate(claim, state, weighed, state.localiser(self._threshold))
 

@@ -284,6 +284,15 @@ class State:
         evidence[close], promised[close] = found, np.minimum(proven, nats[close])
         return evidence, promised
 
+    def shortfall(self, leader: int, items: Integers, points: Floats, threshold: float, needed: float) -> Floats:
+        """Nats that both processes lack at a θ of each item's null: where they do, no proof can pass it."""
+        lacking = threshold - self.evidence.log_evidence(points)
+        process = self.process_of(leader)
+        if process is not None:
+            bets = log_sum(process.values(items, self.problem.rows, points)) - math.log(BETS)
+            lacking = np.minimum(lacking, needed - bets)
+        return lacking
+
     def wagers(self, where: Integers, pulls: Integers) -> dict[str, Any]:
         """What is predicted and bet about a stage that asks these measurements so often, as plain values."""
         rows, points = self.problem.rows, self.problem.points

@@ -14,7 +14,7 @@ from surepick.identify.certify import Passed, onto, region
 from surepick.identify.directional import ASKED, NEGATIVE, ONES, POSITIVE, growth
 from surepick.identify.many import certified_infima, inverses_from_above, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
-from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, rise
+from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, by_powers_of_yes, horner, rise
 from surepick.logistic import probability_of_yes, variance
 
 Floats = NDArray[np.float64]
@@ -34,18 +34,13 @@ class Tilted:
     """p of the restarts in G."""
     passes: list[list[tuple[Floats, float, float]]]
     """For each rival the point, λ and ρ of every pass that led to its bound."""
-
-    def improve(self, rivals: NDArray[np.intp], found: "Tilted") -> None:
-        """Take over what was found for some rivals where it is better."""
-        for place in np.flatnonzero(found.bounds > self.bounds[rivals]):
-            rival = rivals[place]
-            self.bounds[rival], self.passes[rival] = found.bounds[place], found.passes[place]
-            self.centres[rival], self.shares[rival] = found.centres[place], found.shares[place]
+    reached: Floats
+    """The last point looked at: about where the evidence against the rival is least."""
 
 
 AGES = (0, 3, 5)
-"""Shares of the restarts tried: proportional to their evidence; then, where that led to nothing, nearly all on the last
-but so many. Older restarts leave more room, but count answers to vectors that were not asked since."""
+"""Shares of the restarts to try: proportional to their evidence; then, where that led to nothing, nearly all on the
+last but so many. Older restarts leave more room, but count answers to vectors that were not asked since."""
 
 FLOOR = 0.03
 """Shared by all restarts alike: what only older ones saw is bounded too."""
@@ -55,6 +50,9 @@ MARGIN = 1.1
 
 BALANCINGS = 9
 """Most values of λ tried in a pass."""
+
+SHORT = 1e-2
+"""A Newton step that changes no logit by more is the last: what is left is of the order of its square."""
 
 PASSES = 5
 """Most times that boxes are drawn around what is not yet excluded."""
@@ -73,24 +71,14 @@ def directional_bounds(
     threshold: float,
     target: float,
     *,
-    ages: tuple[int, ...],
+    age: int,
 ) -> Tilted:
     """Lower bounds of log Eᶻ over {θ: log E(θ) < threshold, yᵀθ ≤ −epsilon} for rivals not passed by the plug-in.
 
-    Best at deciding whether they reach the target; beyond it nothing is gained.
+    Best at deciding whether they reach the target; beyond it nothing is gained. `age` is one of AGES.
     """
-    best = Tilted(np.full(len(normals), -np.inf), passed.points.copy(), passed.shares.copy(), [[] for _ in normals])
-    for age in ages:
-        left = np.flatnonzero(best.bounds < target)
-        if not len(left):
-            break
-        start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, age)
-        best.improve(left, _contract(start, linear[left], sums[:, left], normals[left], epsilon, threshold, target))
-    left = np.flatnonzero(np.isneginf(best.bounds))
-    if len(left):
-        start = _aged(evidence, passed.rows_of(left), normals[left], epsilon, 0)
-        best.improve(left, _each_convex(start, linear[left], sums[:, left], normals[left], epsilon, threshold))
-    return best
+    start = _aged(evidence, passed, normals, epsilon, age)
+    return _contract(start, linear, sums, normals, epsilon, threshold, target)
 
 
 def _aged(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, age: int) -> Passed:
@@ -162,7 +150,7 @@ def _contract(
         low[active], high[active], theta[active] = smaller_low, smaller_high, found.points
         depth[active] = np.minimum(depth[active], shallower)
         active = active[(bounds[active] < target) & shrunk & fine & (found.bounds > target - HOPELESS)]
-    return Tilted(bounds, passed.points, passed.shares, proofs)
+    return Tilted(bounds, passed.points, passed.shares, proofs, theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,14 +252,21 @@ def _balanced(
     return np.where(np.isfinite(high), high, penalties), best
 
 
-def _each_convex(
-    passed: Passed, linear: Floats, sums: Floats, normals: Floats, epsilon: float, threshold: float
+def wide_bounds(
+    evidence: Evidence,
+    passed: Passed,
+    linear: Floats,
+    sums: Floats,
+    normals: Floats,
+    epsilon: float,
+    threshold: float,
 ) -> Tilted:
     """Bounds with a λ so large that every vector has curvature left, α = λn − P ≥ 0: for very wide boxes.
 
     With r the decrement in Σ α·s·xxᵀ at the point and k the largest norm of an x in its inverse, the minimum lies at
     most [kr + (1 − kr)·log(1 − kr)]/k² below (docs/theory.md, Lemma 1).
     """
+    passed = _aged(evidence, passed, normals, epsilon, AGES[0])
     below, vectors = passed.below, passed.below.vectors
     room = np.maximum(threshold - below.values(passed.points), 1e-6)
     half = region(below, passed.points, normals, passed.multipliers, room).half
@@ -306,7 +301,7 @@ def _each_convex(
     fine = sound & firm & inside & (product < 0.9) & np.isfinite(values)
     bounds = np.where(fine, values - error - remainder, -np.inf)
     passes = [[(point, float(penalty), 0.0)] for point, penalty in zip(theta, penalties, strict=True)]
-    return Tilted(bounds, passed.points, passed.shares, passes)
+    return Tilted(bounds, passed.points, passed.shares, passes, theta)
 
 
 def _slopes(sums: Floats, yes: Floats) -> Floats:
@@ -326,11 +321,13 @@ def _descend(
 ) -> Floats:
     """About the least points of log Eᶻ + λG on the hyperplanes, by Newton's method."""
     vectors = below.vectors
-    weighted, ones = penalties[:, None] * below.pulls, penalties[:, None] * below.wins
+    weighted = penalties[:, None] * below.pulls + sums[ASKED]
+    ones = penalties[:, None] * below.wins + sums[ONES]
+    slope, bend = by_powers_of_yes(sums, 1), by_powers_of_yes(sums, 2)
     for _ in range(8):
         yes = probability_of_yes(theta @ vectors.rows.T)
-        gradient = (weighted * yes - ones + _slopes(sums, yes)) @ vectors.rows
-        hessian = vectors.information((weighted + sums[ASKED]) * yes * (1 - yes) - rise(sums, yes, 2)) + 2 * outer
+        gradient = (weighted * yes - ones - horner(slope, yes)) @ vectors.rows
+        hessian = vectors.information(weighted * yes * (1 - yes) - horner(bend, yes)) + 2 * outer
         hair = 1e-13 * np.max(np.abs(np.diagonal(hessian, axis1=1, axis2=2)), axis=1) + 1e-290
         hessian = hessian + hair[:, None, None] * np.eye(hessian.shape[-1])
         solved = np.linalg.solve(_or_identity(hessian, sound), np.stack([gradient, normals], axis=2))
@@ -339,7 +336,7 @@ def _descend(
         move = slip[:, None] * away - solved[:, :, 0]
         length = np.max(np.abs(move @ vectors.rows.T), axis=1)
         theta = onto(theta + move * np.where(length > 1, 1 / np.maximum(length, 1), 1.0)[:, None], normals, epsilon)
-        if np.max(np.where(sound, length, 0.0)) < 1e-4:
+        if np.max(np.where(sound, length, 0.0)) < SHORT:
             break
     return theta
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from surepick.identify.anytime_state import State
 from surepick.identify.ledger import Attempt, Pass
-from surepick.identify.weigh import weigh
+from surepick.identify.weigh import QUICK, THOROUGH, Way, weigh
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,23 +80,34 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
         left = left[promised[left] >= needed]
     left = left[np.argsort(evidence[left], kind="stable")]
 
+    standing = _standing(state, leader, [tried[int(item)] for item in left if int(item) in tried], threshold, needed)
+
     def worth_trying(item: int) -> bool:
-        if item not in tried or (last and len(left) <= FEW):
+        if item in standing:
+            return False
+        if item not in tried or (last and (state.early or len(left) <= FEW)):
             return True
         return tried[item].worth_repeating(float(evidence[item]), state.asked)
+
+    def about_proved(item: int) -> float:
+        if item in standing:
+            return needed - standing[item]
+        return float(evidence[item]) - (known[item].loss(needed) if item in known else 0.0)
 
     worth = [] if state.sealed == state.ledger.examined else [int(item) for item in left if worth_trying(int(item))]
     passes: list[Pass] = []
     failures: dict[int, Attempt] = {}
     size = FEW if last else TRIES
+    ways = _ways(state) if last else QUICK
     for begin in range(0, len(worth), size):
         some = worth[begin : begin + size]
-        weighed = weigh(state, leader, np.array(some), epsilon, threshold, needed, thorough=last)
+        weighed = weigh(state, leader, np.array(some), epsilon, threshold, needed, ways=ways, deciding=True)
         lacking = np.fmin(threshold - weighed.plug_in, needed - weighed.directional)
-        for item, lack, proof in zip(some, lacking, weighed.proofs, strict=True):
+        for item, lack, proof, witness in zip(some, lacking, weighed.proofs, weighed.witnesses, strict=True):
             if lack > 0:
                 most = min(float(lack), NO_BOUND)
-                failures[item] = Attempt(leader, item, float(evidence[item]), most, state.asked)
+                shown = None if witness is None else witness.tolist()
+                failures[item] = Attempt(leader, item, float(evidence[item]), most, state.asked, shown)
             elif proof["rule"] != "far":  # those may be thousands, and are found again at little cost
                 nats = threshold if proof["rule"] == "plug-in" else needed
                 passes.append(Pass(leader, item, state.sealed, nats - float(lack), proof))
@@ -104,6 +115,7 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
             break
     rehearsed = state.ledger.rehearsed if last else state.asked
     known = tried | failures
+    standing |= _standing(state, leader, list(failures.values()), threshold, needed)
     newly = {each.item: each for each in passes}
     found = Findings(
         False,
@@ -116,9 +128,29 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
     if not last:
         return found
     doubted = [int(item) for item in left if int(item) not in newly]
-    proved = [evidence[item] - known[item].loss(needed) if item in known else evidence[item] for item in doubted]
+    proved = [about_proved(item) for item in doubted]
     return replace(found, decided=not doubted, doubted=np.array(doubted, dtype=np.int64), proved=np.array(proved))
 
 
+def _ways(state: State) -> tuple[Way, ...]:
+    """Early, where a stage is one question and somebody waits for the next, one way a stage: the best every other time.
+
+    A proof that only another way finds is found a few questions later.
+    """
+    turn, other = divmod(state.sealed, 2)
+    return (THOROUGH[turn % len(THOROUGH) if other else 0],) if state.early else THOROUGH
+
+
+def _standing(state: State, leader: int, tried: list[Attempt], threshold: float, needed: float) -> dict[int, float]:
+    """Rivals that cannot be proved passed, since the witness of the last try still stands, and what it lacks."""
+    known = [each for each in tried if each.witness is not None]
+    if not known:
+        return {}
+    items, points = np.array([each.item for each in known]), np.array([each.witness for each in known])
+    short = state.shortfall(leader, items, points, threshold, needed)
+    return {int(item): float(lack) for item, lack in zip(items, short, strict=True) if lack > 0}
+
+
 def _unbounded(tried: Mapping[int, Attempt], passed: Mapping[int, Pass]) -> bool:
-    return any(each.lacking >= NO_BOUND for item, each in tried.items() if item not in passed)
+    """Whether a try found neither a bound nor a witness that there cannot be one."""
+    return any(each.lacking >= NO_BOUND and each.witness is None for item, each in tried.items() if item not in passed)

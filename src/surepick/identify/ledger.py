@@ -36,6 +36,8 @@ class Attempt:
     evidence: float
     lacking: float
     asked: int
+    witness: list[float] | None = None
+    """A θ that shows that no proof could succeed, if one was met: nothing is worth trying before it is refuted."""
 
     def worth_repeating(self, evidence: float, asked: int) -> bool:
         """Whether enough has changed since."""

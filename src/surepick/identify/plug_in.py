@@ -116,12 +116,12 @@ class Evidence:
 
     @cached_property
     def least(self) -> tuple[Floats, "Minorant", Floats]:
-        """About where log E is least, the minorant whose least point it is to rounding, and its shares."""
+        """About where log E is least, the minorant whose least point it is to a millionth of a nat, and its shares."""
         theta = np.zeros((1, self.vectors.rows.shape[1]))
         shares = softmax(self.terms(theta), axis=1)
-        for _ in range(4):
+        for tolerance in (0.1, 0.1, 1e-3):
             below = self.mixed(shares)
-            theta = minimise_many(self.vectors, below.pulls, below.wins, theta, iterations=20)
+            theta = minimise_many(self.vectors, below.pulls, below.wins, theta, tolerance=tolerance, iterations=20)
             used, shares = shares, (shares + softmax(self.terms(theta), axis=1)) / 2
         return theta, below, used
 

@@ -66,10 +66,17 @@ def rise(sums: Floats, yes: Floats, derivative: int) -> Floats:
 
     `sums` has the powers on its first axis (as `powers` gives them, times n and summed), `yes` is μ(v).
     """
-    # Horner in μ over polynomials weighted by the sums.
-    table = _COEFFICIENTS[derivative : derivative + TERMS]
-    weights = np.tensordot(table.T, sums[:TERMS], axes=1)
-    result = weights[-1]
-    for each in weights[-2::-1]:
+    return horner(by_powers_of_yes(sums, derivative), yes)
+
+
+def by_powers_of_yes(sums: Floats, derivative: int) -> Floats:
+    """The same as a polynomial of μ(v), its coefficients on the first axis: what depends on the sums alone."""
+    return np.tensordot(_COEFFICIENTS[derivative : derivative + TERMS].T, sums[:TERMS], axes=1)
+
+
+def horner(coefficients: Floats, yes: Floats) -> Floats:
+    """A polynomial of μ(v)."""
+    result = coefficients[-1]
+    for each in coefficients[-2::-1]:
         result = result * yes + each
     return np.asarray(result)

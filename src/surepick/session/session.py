@@ -152,11 +152,11 @@ class Session:
             raise InvalidInput(f"ask takes a whole number of questions, at least 1, got {n!r}.")
         asked: list[Question] = []
         while len(asked) < n and self._verdict is None:
-            stage = next((one for one in self._stages if one.unissued.any()), None)
-            if stage is None:
+            if not self._stages or not self._stages[-1].unissued.any():
                 if not self._plan():
                     break
                 continue
+            stage = self._stages[-1]  # the one before had been handed out when this was planned
             number = len(self._questions) + 1
             rng = np.random.default_rng([self.seed, number])
             drawn = int(rng.integers(stage.unissued.sum()))
@@ -244,7 +244,8 @@ class Session:
     @property
     def complete_stages(self) -> int:
         """Length of the longest run of finished stages from the first: what the next look will evaluate."""
-        return next((number for number, stage in enumerate(self._stages) if not stage.finished), len(self._stages))
+        evaluated = max(self._sealed, self._settled)  # finished for good
+        return next((n for n in range(evaluated, len(self._stages)) if not self._stages[n].finished), len(self._stages))
 
     def verdict(self) -> Verdict:
         """The verdict: final and for ever once reached, else `open` with what is known on complete stages.

@@ -17,7 +17,7 @@ from surepick.figures import figure
 from surepick.identify import Plan, Problem
 from surepick.identify.anytime_state import State
 from surepick.identify.directional import BETS
-from surepick.identify.weigh import weigh
+from surepick.identify.weigh import THOROUGH, weigh
 from surepick.studies.delta_anytime import Hasty
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import groups
@@ -56,7 +56,7 @@ def bounds(state: State, rng: np.random.Generator) -> list[Row]:
     """Each proved bound, and the least value a search finds."""
     leader, problem = state.leader, state.problem
     others = np.array([item for item in range(len(problem.items)) if item != leader])
-    weighed = weigh(state, leader, others, 0.0, THRESHOLD, NEEDED, thorough=True)
+    weighed = weigh(state, leader, others, 0.0, THRESHOLD, NEEDED, ways=THOROUGH)
     rows = []
     for rule, proved in (("plug-in", weighed.plug_in), ("directional", weighed.directional)):
         for item, bound in zip(others, proved, strict=True):
