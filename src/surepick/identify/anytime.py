@@ -43,8 +43,8 @@ SPARE = 1.0
 WAITING = 0.3
 """Share of questions without an answer, above which what to ask is chosen for drawn estimates."""
 
-EARLY_GROWTH, GROWTH = 0.02, 0.05
-"""A stage holds this share of the questions before it, at least one: small ones save people's time, large ones ours."""
+GROWTH = 0.05
+"""Early a stage is one question, which saves people's time; later this share of all before it, which saves ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class Anytime:
         return math.log(1 / (weight(0 if process is None else process.number) * (1 - LOCALISER) * self.delta))
 
     def _size(self, state: State) -> int:
-        return max(1 + state.problem.span.rank // 10, int((EARLY_GROWTH if state.early else GROWTH) * state.asked))
+        return 1 if state.early else max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
 
     def _draft(self, state: State, size: int, rng: np.random.Generator) -> Plan:
         """Choose the questions."""

@@ -30,6 +30,9 @@ FIRST_REHEARSAL = 20
 FEW = 6
 """So many rivals left are tried whenever the estimates say that nothing else is missing."""
 
+IN_TURN = (THOROUGH[0], THOROUGH[1], THOROUGH[0], THOROUGH[-1])
+"""Ways to prove a bound that are tried early, one a stage; the others hardly ever succeed there where these do not."""
+
 NO_BOUND = 20.0
 """Nats that a proof is said to have lacked where it found no bound at all, or a worse one."""
 
@@ -133,12 +136,11 @@ def examine(state: State, epsilon: float, threshold: float, needed: float) -> Fi
 
 
 def _ways(state: State) -> tuple[Way, ...]:
-    """Early, where a stage is one question and somebody waits for the next, one way a stage: the best every other time.
+    """Early, where somebody waits for the next question, one way a stage: the best of them every other time.
 
     A proof that only another way finds is found a few questions later.
     """
-    turn, other = divmod(state.sealed, 2)
-    return (THOROUGH[turn % len(THOROUGH) if other else 0],) if state.early else THOROUGH
+    return (IN_TURN[state.sealed % len(IN_TURN)],) if state.early else THOROUGH
 
 
 def _standing(state: State, leader: int, tried: list[Attempt], threshold: float, needed: float) -> dict[int, float]:
