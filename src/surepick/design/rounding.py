@@ -97,7 +97,10 @@ def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Fl
     rows = validate.matrix("vectors", vectors)
     shares = validate.vector("weights", weights, length=len(rows))
     if np.any(shares < 0) or not shares.any():
-        raise InvalidInput("weights must not be negative and not all zero.")
+        raise InvalidInput(
+            f"weights must not be negative and not all zero, got a smallest of {shares.min():g} and a sum of "
+            f"{shares.sum():g}; pass those of a design."
+        )
     shares = shares / shares.sum()
     kept = np.flatnonzero(shares > 0)
     moments = _moments(rows[kept])
@@ -123,8 +126,7 @@ def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Fl
             null = np.linalg.qr(null)[0]
     final = kept[alive]
     # The elimination may have gathered rounding errors; the matrix to reproduce is known, so solve for it afresh.
-    target = np.append(np.zeros(0), moments.T @ shares[kept])
-    polished = np.linalg.lstsq(moments[alive].T, target, rcond=None)[0]
+    polished = np.linalg.lstsq(moments[alive].T, moments.T @ shares[kept], rcond=None)[0]
     chosen = polished if np.all(polished > 0) else rest[alive]
     positive = chosen > 0
     return final[positive].astype(np.int64), chosen[positive] / chosen[positive].sum()
