@@ -133,7 +133,7 @@ def test_refused_calls_change_nothing(tmp_path):
         (lambda: ContextualSession(Greedy(), dimension=3, path=path), "exists; ContextualSession.resume goes on"),
         (
             lambda: ContextualSession(Greedy(), dimension=3, seed=-1),
-            "seed must be a whole number, zero or above, got -1",
+            "seed must be a whole number of at least 0, got -1",
         ),
         (lambda: ContextualSession(Greedy(), dimension=3, order="late"), "order must be one of"),
         (lambda: ContextualSession.replay(tmp_path / "none.jsonl"), "There is no log"),

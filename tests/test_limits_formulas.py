@@ -156,8 +156,8 @@ def test_the_family_hides_one_item_among_n():
         (lambda: kappa_family(30, epsilon=0.6), "epsilon must be at most 0.5"),
         (lambda: kappa_family_bound(30, delta=0.06), "delta must be at most 0.058 for this bound, got 0.06"),
         (lambda: sup_logistic_regret(5, 10, 3, kappa=0.1), "horizon must be at least"),
-        (lambda: sup_logistic_regret(0, 1000, 3, kappa=0.1), "dimension and arms must be at least 1"),
-        (lambda: printed_information(0, 3, 0.05), "dimension must be at least 1"),
+        (lambda: sup_logistic_regret(0, 1000, 3, kappa=0.1), "dimension must be a whole number of at least 1, got 0"),
+        (lambda: printed_information(0, 3, 0.05), "dimension must be a whole number of at least 1, got 0"),
     ],
 )
 def test_refusals_are_one_sentence(call, sentence):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.policy import Choice, chosen_vector, clean_dimension, clean_reward, refit_due
+from surepick.contextual.policy import Choice, chosen_vector, clean_reward, refit_due
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class RidgeLearner:
 
     def start(self, dimension: int) -> Estimate:
         """The estimate before any reward."""
-        return first_estimate(clean_dimension(dimension), self.ridge)
+        return first_estimate(validate.whole("dimension", dimension), self.ridge)
 
     def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
         """Update the estimate."""

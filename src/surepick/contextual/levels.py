@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.policy import clean_horizon
 from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -48,12 +47,12 @@ class Levels(NamedTuple):
 
 def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float | None, burn_in: int | None) -> None:
     """Refuse what no Sup policy can be configured with."""
-    clean_horizon(horizon)
+    validate.whole("horizon", horizon, least=2)
     validate.probability("delta", delta)
     if alpha is not None:
         validate.positive("alpha", alpha)
-    if most_arms is not None and most_arms < 1:
-        raise InvalidInput(f"most_arms must be at least 1, got {most_arms}.")
+    if most_arms is not None:
+        validate.whole("most_arms", most_arms)
     if burn_in is not None and not 1 <= burn_in <= horizon:
         raise InvalidInput(f"burn_in must lie between 1 and the horizon {horizon}, got {burn_in}.")
 

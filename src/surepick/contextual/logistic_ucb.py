@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.faury import customary_ridge, faury_gamma
@@ -19,7 +20,6 @@ from surepick.contextual.policy import (
     NormBounded,
     chosen_vector,
     clean_arms,
-    clean_dimension,
     clean_reward,
 )
 from surepick.errors import InvalidInput
@@ -90,7 +90,7 @@ class LogisticUcb(NormBounded):
 
     def start(self, dimension: int) -> LogisticUcbState:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         ridge = self.ridge(dimension)
         first = estimate.first_estimate(dimension, ridge)
         return LogisticUcbState(first, np.eye(dimension) / (self.kappa * ridge), first.theta, first.inverse, 0.0)

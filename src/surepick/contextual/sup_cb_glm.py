@@ -21,7 +21,6 @@ from surepick.contextual.policy import (
     Facts,
     announced_arms,
     chosen_vector,
-    clean_dimension,
     clean_reward,
 )
 from surepick.contextual.ucb_glm import li_kappa
@@ -58,7 +57,7 @@ class SupCbGlm:
 
     def __post_init__(self) -> None:
         check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
-        validate.positive("most_arms", self.most_arms)  # others can do without
+        validate.whole("most_arms", self.most_arms)  # others can do without
         validate.positive("norm_bound", self.norm_bound)
 
     @property
@@ -88,7 +87,7 @@ class SupCbGlm:
 
     def start(self, dimension: int) -> SupCbState:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return SupCbState(History.empty(dimension), empty_levels(self.number_of_levels, dimension), False)
 
     def choose(self, state: SupCbState, arms: Floats, rng: np.random.Generator) -> Choice:

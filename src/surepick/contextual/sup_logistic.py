@@ -28,7 +28,6 @@ from surepick.contextual.policy import (
     Choice,
     Facts,
     announced_arms,
-    clean_dimension,
     clean_reward,
     row_of,
 )
@@ -159,7 +158,7 @@ class SupLogistic:
 
     def start(self, dimension: int) -> SupState:
         """Empty buckets."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return SupState(
             learnt=0,
             phi=ratio_set.empty(dimension, self.delta / 2),

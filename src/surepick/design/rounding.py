@@ -51,18 +51,15 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
         raise InvalidInput(
             f"weights must all be greater than 0, got {shares.min():g}; leave out points without weight."
         )
-    total = validate.real("n", n)
-    points = len(shares)
-    if total != np.floor(total) or total < 1:
-        raise InvalidInput(f"n must be a whole number of measurements, at least 1, got {n!r}.")
+    total, points = validate.whole("n", n), len(shares)
     if total < points:
         raise InvalidInput(
-            f"n = {int(total)} measurements cannot cover the {points} points of the design, so some would never be "
+            f"n = {total} measurements cannot cover the {points} points of the design, so some would never be "
             f"measured; take n of at least {points} (n = {10 * points} keeps nine tenths of the information), or "
             "shrink the support first with reduce_support."
         )
     shares = shares / shares.sum()
-    counts = apportion_rows(shares[None, :], np.array([total]))[0]
+    counts = apportion_rows(shares[None, :], np.array([float(total)]))[0]
     return Allocation(counts.astype(np.int64), float(np.min(counts / shares) / total))
 
 
