@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from surepick.confidence.theorem import Budget, largest_xi
+from surepick.confidence.theorem import Budget, largest_xi, radii
 from surepick.design import pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
@@ -28,7 +28,6 @@ from surepick.limits import (
     rho_star,
     sup_logistic_regret,
 )
-from surepick.limits.burn_in import information_for_width
 from surepick.limits.complexity import items_left, number_of_rounds, printed_gamma
 from surepick.logistic import probability_of_yes, variance
 
@@ -100,6 +99,20 @@ def rage_value(pairs: float, rows: float) -> float:
     weights = np.linspace(0.001, 0.999, 200_001)
     first, second = 1 / (weights * variance(np.array(0.5))), 1 / ((1 - weights) * variance(np.array(0.0)))
     return float(np.min(np.maximum(rows * np.maximum(first, second), pairs * (first + second))))
+
+
+def information_for_width(dimension: int, budget: Budget) -> float:
+    """1/ξ² at which the corrected theorem gives the printed conclusion: width 3.5·√L₁, variances within 2.2."""
+    low, high = 1e-6, largest_xi(dimension, budget)
+    while high / low > 1 + 1e-5:
+        middle = math.sqrt(low * high)
+        found = radii(middle, dimension, budget)
+        narrow = found is not None and found.query <= 3.5 * math.sqrt(budget.direction_nats)
+        if found is not None and narrow and found.shift <= math.log(2.2):
+            low = middle
+        else:
+            high = middle
+    return low**-2
 
 
 @pytest.mark.parametrize(

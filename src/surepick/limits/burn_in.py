@@ -12,25 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.confidence.theorem import Budget, largest_xi, radii
+from surepick.confidence.printed import printed_gamma
+from surepick.confidence.theorem import Budget, largest_xi
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix
 from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 
-THEOREMS = ("corrected", "proof", "printed", "li")
 GUARANTEES = {
     "corrected": Guarantee.PROVED,
     "proof": Guarantee.AS_PRINTED,
     "printed": Guarantee.AS_PRINTED,
     "li": Guarantee.CITED,
 }
+"""What stands behind each theorem's burn-in."""
+
+THEOREMS = tuple(GUARANTEES)
 
 
 def printed_information(dimension: int, lines: int, delta: float) -> float:
-    """γ = d + log(6(2+t)/δ) for t distinct asked lines: Theorem 1 of Jun et al. 2021 as printed, which is false."""
-    return validate.whole("dimension", dimension) + math.log(6 * (2 + lines) / validate.probability("delta", delta))
+    """γ = d + log(6(2+t)/δ) for t distinct asked lines and one query: Jun et al. 2021, Theorem 1, printed and false."""
+    return printed_gamma(validate.whole("dimension", dimension), 2 + lines, validate.probability("delta", delta))
 
 
 def proof_information(dimension: int, lines: int, delta: float) -> float:
@@ -53,20 +56,6 @@ def corrected_information(dimension: int, lines: int, delta: float) -> float:
     delta = validate.probability("delta", delta)
     budgets = (Budget.as_in_the_paper(delta, lines), Budget.split("norm", delta, 0.5, lines, 1))
     return max(largest_xi(validate.whole("dimension", dimension), budget) for budget in budgets) ** -2
-
-
-def information_for_width(dimension: int, budget: Budget, *, constant: float = 3.5, ratio: float = 2.2) -> float:
-    """1/ξ² at which the corrected theorem gives the printed conclusion: width constant·√L₁, variances within ratio."""
-    low, high = 1e-6, largest_xi(validate.whole("dimension", dimension), budget)
-    while high / low > 1 + 1e-5:
-        middle = math.sqrt(low * high)
-        found = radii(middle, dimension, budget)
-        narrow = found is not None and found.query <= constant * math.sqrt(budget.direction_nats)
-        if found is not None and narrow and found.shift <= math.log(ratio):
-            low = middle
-        else:
-            high = middle
-    return low**-2
 
 
 def li_eigenvalue(dimension: int, kappa: float, delta: float) -> float:
