@@ -155,6 +155,12 @@ def test_more_arms_than_announced_are_refused(policy):
         policy.choose(policy.start(3), np.eye(3), np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("policy", [SupLogistic(100, most_arms=3), SupCbGlm(100, 3, 2.0)])
+def test_a_bucket_that_does_not_exist_is_refused(policy):
+    with pytest.raises(InvalidInput, match=r"choice\.bucket must be at most 4, got 9"):
+        policy.learn(policy.start(3), np.eye(3), Choice(0, bucket=9), 1)
+
+
 DETERMINISTIC = [
     LikelihoodRatioUcb(),
     OnePassUcb(3.0),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
+from surepick.contextual.policy import Choice
 from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -72,8 +73,22 @@ def empty_levels(number: int, dimension: int) -> Levels:
     )
 
 
+def routed(now: Levels, arms: Floats, horizon: int) -> Choice:
+    """The arm to which the levels lead (`plain.route`), with the bucket for its reward: its level from 1, or −1."""
+    last_width = 1.0 / math.sqrt(horizon)
+    index, level, kept = numerics.kernels.route(arms, now.thetas, now.inverses, now.multipliers, last_width)
+    return Choice(int(index), 1.0, level + 1 if kept else -1)
+
+
+def burn_in_length(horizon: int, dimension: int, burn_in: int | None) -> int:
+    """So many uniform steps at least: ⌈√(dT)⌉ unless set, and never more than T."""
+    return min(horizon, burn_in or math.ceil(math.sqrt(dimension * horizon)))
+
+
 def stored(now: Levels, level: int, vector: Floats, answer: float, weight: float, multiplier: Multiplier) -> Levels:
     """The levels after one more answer in one of them; O(levels·d²), and full fits that stay rare."""
+    if level >= len(now.histories):
+        raise InvalidInput(f"choice.bucket must be at most {len(now.histories)}, got {level + 1}.")
     information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
     growth[level] += numerics.kernels.add_information(information[level], current[level], vector, weight)
     history = now.histories[level].appended(vector, answer)
