@@ -132,7 +132,11 @@ def faury_ridge(dimension: int, norm_bound: float, delta: float) -> float:
 
 
 def faury_gamma(dimension: int, norm_bound: float, answers: float, delta: float) -> float:
-    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge."""
+    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge; the same for every θ* and every estimate.
+
+    Their martingale bound has log det H(θ*), which nobody knows; d·log(η + T/d) is at least as large for vectors of
+    length at most one.
+    """
     eta = faury_ridge(dimension, norm_bound, delta)
     root = math.sqrt(eta)
     return (
