@@ -192,6 +192,12 @@ def test_a_torn_last_line_is_dropped_and_a_changed_log_is_noticed(tmp_path):
     with pytest.raises(InvalidInput, match=r"Replay of decision \d+ gives .* the log has"):
         ContextualSession.replay(path)
     assert ContextualSession.replay(path, check=False).learnt == 30
+    for damaged in ({"event": "learn", "decision": 77, "reward": 1}, {"event": "choose", "decision": 30}, {}, []):
+        path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, damaged]))
+        with pytest.raises(
+            InvalidInput, match=r"a line that does not follow from those before it .*; restore the log\."
+        ):
+            ContextualSession.replay(path, check=False)
     path.write_text("not json\n")
     with pytest.raises(InvalidInput, match="line 1: not JSON"):
         ContextualSession.replay(path)

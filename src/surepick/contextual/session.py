@@ -172,7 +172,13 @@ class ContextualSession:
     def follow(self, events: Iterable[dict[str, Any]], *, check: bool = True) -> None:
         """Do what these lines say: the log as somebody else went on with it. They are not written again."""
         for event in events:
-            self._apply(event, check)
+            try:
+                self._apply(event, check)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise InvalidInput(
+                    f"The log has a line that does not follow from those before it ({type(error).__name__} {error}): "
+                    f"{str(event)[:60]}; restore the log."
+                ) from None
 
     def write_to(self, write: Callable[[dict[str, Any]], None]) -> None:
         """Hand every further line of the log to this function, before the decision or reward takes effect."""
