@@ -124,3 +124,12 @@ def test_each_rival_is_proved_at_its_own_moment_and_at_no_other() -> None:
         changed["rivals"][int(np.argmax(moments))]["stages"] = moment
         with pytest.raises(CertificateRefused):
             verify_certificate(signed(changed))
+
+
+def test_no_answer_is_bet_on_twice() -> None:
+    """Each of two bets is fair, but their product on the same answers is not: it would prove more than there is."""
+    changed = json.loads(json.dumps(certificate_of(soare(4, angle=0.5), Anytime(delta=0.2), seed=1)))
+    for stage in changed["stages"]:
+        stage["bets"] += stage["bets"]
+    with pytest.raises(CertificateRefused, match=r"Stage \d+ bets twice for process \d+\."):
+        verify_certificate(signed(changed))

@@ -180,6 +180,10 @@ def test_tables_refuse_what_cannot_be_meant() -> None:
         Answers.of_pairs(ITEMS, ["a", "b"], ["b"], [1])
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         check_all(table([("a", "b", 1)]), level=1.5)
+    for check in checks.CHECKS.values():
+        for level in (0, 1.5):
+            with pytest.raises(InvalidInput, match=f"level must lie strictly between 0 and 1, got {level}"):
+                check(table([("a", "b", 1)]), level=level)
 
 
 @pytest.mark.parametrize("name", ["checks", "minimisation"])

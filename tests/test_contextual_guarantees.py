@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupCbGlm, SupLogistic
+from surepick.contextual import Choice, LikelihoodRatioUcb, LogisticUcb, OnePassUcb, SupCbGlm, SupLogistic
 from surepick.contextual.levels import number_of_levels
 from surepick.contextual.ratio_set import outer_radius
 from surepick.contextual.sup_logistic import certified_radius, share_of_certificate
+from surepick.logistic import variance
 from surepick.studies.contextual_world import ball_world, misfit, simulate
 
 DELTA = 0.2
@@ -209,3 +210,20 @@ def test_many_steps_at_once_are_the_same_as_one_by_one(policy):
         assert np.array_equal(one.answers, other.answers)
     assert np.allclose(many.levels.thetas, state.levels.thetas, rtol=1e-12)
     assert sum(len(history) > 0 for history in state.levels.histories) >= 1
+
+
+def test_the_radius_of_faury_covers_the_information_at_the_truth_whatever_the_estimate():
+    """Answers that are all ones push the estimate far out, where there is little information; θ* may still be zero."""
+    policy = LogisticUcb(2.0, delta=0.1)
+    state, arms = policy.start(2), np.eye(2)
+    for step in range(400):
+        state = policy.learn(state, arms, Choice(step % 2), 1)
+    ridge = policy.ridge(2)
+    at_truth, at_estimate = 200 / 4 * np.eye(2), np.diag(200 * variance(state.estimate.theta))
+
+    def cited(information):
+        """Faury et al. 2020, Theorem 1, for the score at θ*, and the ridge's share."""
+        spread = np.linalg.slogdet(information / ridge + np.eye(2))[1] / 2 + 2 * math.log(2)
+        return math.sqrt(ridge) * 2.5 + 2 / math.sqrt(ridge) * (math.log(1 / 0.1) + spread)
+
+    assert policy.gamma(state) >= cited(at_truth) > cited(at_estimate)

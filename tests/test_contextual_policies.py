@@ -127,18 +127,19 @@ def test_rewards_and_choices_that_cannot_be_used_are_refused(name):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: SupLogistic(1), "horizon must be a whole number of at least 2 steps, got 1"),
-        (lambda: UcbGlm(1, 2.0), "horizon must be a whole number of at least 2 steps, got 1"),
-        (lambda: SupCbGlm(1, 3, 2.0), "horizon must be a whole number of at least 2 steps, got 1"),
+        (lambda: SupLogistic(1), "horizon must be a whole number of at least 2, got 1"),
+        (lambda: UcbGlm(1, 2.0), "horizon must be a whole number of at least 2, got 1"),
+        (lambda: SupCbGlm(1, 3, 2.0), "horizon must be a whole number of at least 2, got 1"),
         (lambda: SupLogistic(100, delta=0), "delta must lie strictly between 0 and 1, got 0"),
         (lambda: SupLogistic(100, constants="printed"), "pass most_arms"),
         (lambda: SupLogistic(100, burn_in=200, alpha=1.0), "burn_in must lie between 1 and the horizon 100, got 200"),
         (lambda: SupLogistic(100, burn_in=20), "also needs alpha or most_arms"),
-        (lambda: SupLogistic(100, most_arms=0), "most_arms must be at least 1, got 0"),
+        (lambda: SupLogistic(100, most_arms=0), "most_arms must be a whole number of at least 1, got 0"),
         (lambda: SupLogistic(100, alpha=-1.0), "alpha must be greater than 0, got -1.0"),
-        (lambda: SupCbGlm(100, 0, 2.0), "most_arms must be at least 1, got 0"),
+        (lambda: SupCbGlm(100, 0, 2.0), "most_arms must be a whole number of at least 1, got 0"),
         (lambda: OnePassUcb(-1.0), "norm_bound must be greater than 0, got -1.0"),
         (lambda: LogisticUcb(2.0, version=3), "version must be 1 or 2, got 3"),
+        (lambda: LogisticThompson(draws=0), "draws must be a whole number of at least 1, got 0"),
         (lambda: Greedy(ridge=0.0), "ridge must be greater than 0, got 0.0"),
         (lambda: policy_by_name("linucb", horizon=10, arms=2, norm_bound=1.0), "no contextual policy 'linucb'"),
     ],
@@ -152,6 +153,12 @@ def test_configurations_that_cannot_be_used_are_refused(build, message):
 def test_more_arms_than_announced_are_refused(policy):
     with pytest.raises(InvalidInput, match="At most 2 arms a step were announced, got 3"):
         policy.choose(policy.start(3), np.eye(3), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("policy", [SupLogistic(100, most_arms=3), SupCbGlm(100, 3, 2.0)])
+def test_a_bucket_that_does_not_exist_is_refused(policy):
+    with pytest.raises(InvalidInput, match=r"choice\.bucket must be at most 4, got 9"):
+        policy.learn(policy.start(3), np.eye(3), Choice(0, bucket=9), 1)
 
 
 DETERMINISTIC = [

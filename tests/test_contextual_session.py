@@ -133,7 +133,7 @@ def test_refused_calls_change_nothing(tmp_path):
         (lambda: ContextualSession(Greedy(), dimension=3, path=path), "exists; ContextualSession.resume goes on"),
         (
             lambda: ContextualSession(Greedy(), dimension=3, seed=-1),
-            "seed must be a whole number, zero or above, got -1",
+            "seed must be a whole number of at least 0, got -1",
         ),
         (lambda: ContextualSession(Greedy(), dimension=3, order="late"), "order must be one of"),
         (lambda: ContextualSession.replay(tmp_path / "none.jsonl"), "There is no log"),
@@ -192,6 +192,12 @@ def test_a_torn_last_line_is_dropped_and_a_changed_log_is_noticed(tmp_path):
     with pytest.raises(InvalidInput, match=r"Replay of decision \d+ gives .* the log has"):
         ContextualSession.replay(path)
     assert ContextualSession.replay(path, check=False).learnt == 30
+    for damaged in ({"event": "learn", "decision": 77, "reward": 1}, {"event": "choose", "decision": 30}, {}, []):
+        path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, damaged]))
+        with pytest.raises(
+            InvalidInput, match=r"a line that does not follow from those before it .*; restore the log\."
+        ):
+            ContextualSession.replay(path, check=False)
     path.write_text("not json\n")
     with pytest.raises(InvalidInput, match="line 1: not JSON"):
         ContextualSession.replay(path)

@@ -253,7 +253,11 @@ def test_not_reaching_the_gap_is_said():
         (lambda: g_optimal([[1.0, np.nan]]), sp.InvalidInput, "got nan at row 0, column 1"),
         (lambda: g_optimal([1.0, 2.0]), sp.InvalidInput, "must be two-dimensional"),
         (lambda: g_optimal(np.eye(2), gap=0), sp.InvalidInput, "gap must be greater than 0, got 0"),
-        (lambda: g_optimal(np.eye(2), max_rounds=0), sp.InvalidInput, "max_rounds must be at least 1, got 0"),
+        (
+            lambda: g_optimal(np.eye(2), max_rounds=0),
+            sp.InvalidInput,
+            "max_rounds must be a whole number of at least 1, got 0",
+        ),
         (lambda: g_optimal(np.eye(2), start=[0, 0]), sp.InvalidInput, "not all zero"),
         (lambda: g_optimal(np.eye(2), start=g_optimal(np.eye(3))), sp.InvalidInput, "over 3 measurement vectors"),
         (lambda: g_optimal(Pairs(np.eye(2)), start=[1.0]), sp.InvalidInput, "must be a design"),

@@ -93,7 +93,7 @@ def test_a_small_support_is_left_alone():
     [
         (lambda: apportion([0.5, 0.5, 0.2], 2), "n = 2 measurements cannot cover the 3 points"),
         (lambda: apportion([0.5, 0.5, 0.2], 2), "take n of at least 3 (n = 30 keeps nine tenths"),
-        (lambda: apportion([0.5, 0.5], 2.5), "n must be a whole number of measurements, at least 1, got 2.5"),
+        (lambda: apportion([0.5, 0.5], 2.5), "n must be a whole number of at least 1, got 2.5"),
         (lambda: apportion([0.5, 0.5], 0), "at least 1, got 0"),
         (lambda: apportion([0.5, 0.0], 3), "leave out points without weight"),
         (lambda: apportion([0.5, np.nan], 3), "got nan"),

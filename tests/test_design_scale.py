@@ -107,9 +107,10 @@ def test_blocked_products_equal_the_plain_ones():
     rng = np.random.default_rng(0)
     rows, matrix = rng.normal(size=(10_000, 3)), rng.normal(size=(3, 2))
     assert squared_lengths(rows, matrix) == pytest.approx(np.sum((rows @ matrix) ** 2, axis=1))
-    upper = triangular_factor(rows)
+    units = np.array([1.0, 2.0, 4.0])
+    upper = triangular_factor(rows, units=units)
     assert np.tril(upper, -1) == pytest.approx(0)
-    assert upper.T @ upper == pytest.approx(rows.T @ rows)
+    assert upper.T @ upper == pytest.approx((rows / units).T @ (rows / units))
 
 
 def test_small_work_runs_on_one_thread_and_large_work_on_all():

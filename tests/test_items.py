@@ -10,7 +10,7 @@ import pytest
 from surepick import InvalidInput
 from surepick.colours import cielab, parse_colour
 from surepick.items import read_items
-from surepick.worlds.world import world
+from surepick.worlds import World
 
 COLOURS = Path(__file__).parent.parent / "examples" / "colours.csv"
 
@@ -87,7 +87,7 @@ def test_colours_have_features_of_their_own():
     scaled = (lab - lab.mean(axis=0)) / lab.std(axis=0)
     ideal = scaled[items.names.index("plum")]
     theta = np.concatenate([2 * ideal, -np.ones(3), np.zeros(3)])
-    assert world("bump", items.problem(), theta).best == "plum"
+    assert World("bump", items.problem(), theta).best == "plum"
 
 
 def test_a_colour_that_cannot_be_read_is_left_out_with_its_line(tmp_path):

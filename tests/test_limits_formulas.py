@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from surepick.confidence.theorem import Budget, largest_xi
+from surepick.confidence.theorem import Budget, largest_xi, radii
 from surepick.design import pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
@@ -28,7 +28,6 @@ from surepick.limits import (
     rho_star,
     sup_logistic_regret,
 )
-from surepick.limits.burn_in import information_for_width
 from surepick.limits.complexity import items_left, number_of_rounds, printed_gamma
 from surepick.logistic import probability_of_yes, variance
 
@@ -102,6 +101,20 @@ def rage_value(pairs: float, rows: float) -> float:
     return float(np.min(np.maximum(rows * np.maximum(first, second), pairs * (first + second))))
 
 
+def information_for_width(dimension: int, budget: Budget) -> float:
+    """1/ξ² at which the corrected theorem gives the printed conclusion: width 3.5·√L₁, variances within 2.2."""
+    low, high = 1e-6, largest_xi(dimension, budget)
+    while high / low > 1 + 1e-5:
+        middle = math.sqrt(low * high)
+        found = radii(middle, dimension, budget)
+        narrow = found is not None and found.query <= 3.5 * math.sqrt(budget.direction_nats)
+        if found is not None and narrow and found.shift <= math.log(2.2):
+            low = middle
+        else:
+            high = middle
+    return low**-2
+
+
 @pytest.mark.parametrize(
     ("d", "printed", "proof", "covering", "valid", "conclusion"),
     [(10, 18.8, 652, 3102, 46.0, 89.4), (25, 35.6, 1231, 6656, 73.0, 127.3), (50, 61.9, 2143, 12389, 106.3, 169.2)],
@@ -156,8 +169,8 @@ def test_the_family_hides_one_item_among_n():
         (lambda: kappa_family(30, epsilon=0.6), "epsilon must be at most 0.5"),
         (lambda: kappa_family_bound(30, delta=0.06), "delta must be at most 0.058 for this bound, got 0.06"),
         (lambda: sup_logistic_regret(5, 10, 3, kappa=0.1), "horizon must be at least"),
-        (lambda: sup_logistic_regret(0, 1000, 3, kappa=0.1), "dimension and arms must be at least 1"),
-        (lambda: printed_information(0, 3, 0.05), "dimension must be at least 1"),
+        (lambda: sup_logistic_regret(0, 1000, 3, kappa=0.1), "dimension must be a whole number of at least 1, got 0"),
+        (lambda: printed_information(0, 3, 0.05), "dimension must be a whole number of at least 1, got 0"),
     ],
 )
 def test_refusals_are_one_sentence(call, sentence):

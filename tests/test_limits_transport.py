@@ -12,11 +12,11 @@ from surepick import limits
 from surepick.design import DesignStatus
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.guarantee import Guarantee
-from surepick.limits import Instance, LowerBound, kappa_family, kl_divergence, rho_opt
+from surepick.limits import Instance, LowerBound, alpha, kappa_family, kl_divergence, rho_opt
 from surepick.limits.alternatives import (
+    Inverses,
     Measured,
     _dual_floor,
-    fixed_point,
     nearest_alternatives,
     quadratic_alternatives,
 )
@@ -119,6 +119,17 @@ def test_the_quadratic_form_is_the_limit_of_small_gaps():
         apart.append(abs(2 * rho_opt(instance, gap=1e-6).value * exact - 1))
     assert apart[0] > 10 * apart[1]  # the error is of the order of the squared gap
     assert apart[2] < 1e-4
+
+
+def fixed_point(measured, normals, gaps, shift):
+    """Right side of θ_z − θ* = −gap·G⁻¹v/‖v‖²_{G⁻¹}, G = Σ λ·α(xᵀθ*, xᵀθ_z)·xxᵀ, which holds at the minimiser only.
+
+    (Jun et al. 2021, the equation for θ_z.)
+    """
+    weights = measured.mass * alpha(measured.logits, measured.logits + shift @ measured.x.T)
+    means = (weights @ measured.outer).reshape(len(shift), measured.x.shape[1], -1)
+    across = Inverses(means).times(normals)
+    return -(gaps / np.einsum("ij,ij->i", normals, across))[:, None] * across
 
 
 def test_alternatives_satisfy_the_printed_fixed_point_equation():

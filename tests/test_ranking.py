@@ -6,7 +6,7 @@ from conftest import most_failures
 from surepick import Anytime, Problem, Session, Uniform
 from surepick.identify.ranking import proven_better
 from surepick.report.history import standing
-from surepick.worlds.world import world
+from surepick.worlds import World
 
 ITEMS = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0], [0.9, 0.9], [-0.5, 0.4]])
 THETA = np.array([2.5, 1.5])
@@ -14,7 +14,7 @@ THETA = np.array([2.5, 1.5])
 
 def searched(seed: int, theta: np.ndarray = THETA, **options) -> Session:
     problem = Problem.from_pairs(ITEMS)
-    judge = world("small", problem, theta).judge(seed)
+    judge = World("small", problem, theta).judge(seed)
     session = Session(problem, Anytime(**options), seed=seed)
     while questions := session.ask(1):
         session.tell(questions[0].id, judge(questions[0]))
@@ -56,7 +56,7 @@ def test_before_any_answer_nothing_is_known():
 
 def test_other_policies_rank_by_their_intervals():
     problem = Problem.from_pairs(ITEMS[:3])
-    judge = world("small", problem, THETA).judge(2)
+    judge = World("small", problem, THETA).judge(2)
     session = Session(problem, Uniform(budget=300), seed=2)
     while questions := session.ask(1):
         session.tell(questions[0].id, judge(questions[0]))

@@ -18,10 +18,20 @@ def refusal(check, *arguments, **options) -> str:
     return message
 
 
-@pytest.mark.parametrize("check", [validate.real, validate.positive, validate.nonnegative, validate.probability])
+@pytest.mark.parametrize(
+    "check", [validate.real, validate.positive, validate.nonnegative, validate.probability, validate.whole]
+)
 @pytest.mark.parametrize("value", [*NOT_NUMBERS, np.nan, np.inf, -np.inf], ids=lambda value: str(value)[:12])
 def test_a_number_is_a_finite_number_and_nothing_else(check, value):
     assert repr(value)[:40] in refusal(check, "delta", value)
+
+
+def test_whole_numbers_stay_exact_and_are_not_below_the_least():
+    assert validate.whole("seed", 2**60 + 1) == 2**60 + 1
+    assert type(validate.whole("n", 3.0)) is int
+    assert validate.whole("seed", 0, least=0) == 0
+    assert refusal(validate.whole, "n", 0) == "n must be a whole number of at least 1, got 0."
+    assert refusal(validate.whole, "n", 1.5) == "n must be a whole number of at least 1, got 1.5."
 
 
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.array(0.5)])

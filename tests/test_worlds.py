@@ -11,6 +11,7 @@ from surepick.session import Question
 from surepick.worlds import (
     CATALOGUE,
     ExpectedJudge,
+    World,
     catalogue,
     example_1,
     example_2,
@@ -20,7 +21,6 @@ from surepick.worlds import (
     pairs_of_pairs,
     read_votes,
     soare,
-    world,
 )
 
 
@@ -89,7 +89,7 @@ def test_judges_follow_the_model() -> None:
 
 def test_a_world_of_ones_own_checks_theta() -> None:
     with pytest.raises(InvalidInput, match="theta must be a list of 2 numbers"):
-        world("mine", soare(2).problem, [1.0])
+        World("mine", soare(2).problem, [1.0])
 
 
 def test_real_catalogue_files(tmp_path: Path) -> None:

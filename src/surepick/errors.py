@@ -13,5 +13,9 @@ class NotIdentifiable(InvalidInput):
     """The measurements cannot tell what is asked, however many answers come in."""
 
 
+class CertificateRefused(SurepickError):
+    """A certificate does not prove what it claims."""
+
+
 class MissingExtra(SurepickError, ImportError):
     """An optional dependency is needed for this; the message says which extra installs it."""

@@ -71,12 +71,8 @@ class ItemTable:
 
     def colour(self, name: str) -> str | None:
         """The item's colour as #rrggbb, if it has one that can be read."""
-        colour = self._shown("colour", name)
-        try:
-            red, green, blue = parse_colour(colour)
-        except InvalidInput:
-            return None
-        return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
+        rgb = _rgb(self._shown("colour", name))
+        return None if rgb is None else "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
 
     def display(self, name: str) -> dict[str, str]:
         """All there is to show of an item."""

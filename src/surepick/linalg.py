@@ -79,7 +79,7 @@ def span_of(rows: Floats) -> Span:
     if len(rows) >= dimension and _clearly_full_rank(gram_matrix(rows)):
         return Span(dimension, dimension, None)
     scale = column_scale(rows)
-    triangular = _triangular_factor(rows, np.where(scale > 0, scale, 1.0))
+    triangular = triangular_factor(rows, units=np.where(scale > 0, scale, 1.0))
     lengths = norms(triangular, axis=0)
     triangular = triangular / np.where(lengths > 0, lengths, 1.0)
     _, singular, right = sl.svd(triangular, full_matrices=False, check_finite=False)
@@ -103,16 +103,6 @@ def span_of(rows: Floats) -> Span:
             f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove repeated ones."
         )
     return span
-
-
-def _triangular_factor(rows: Floats, units: Floats) -> Floats:
-    """R of the QR decomposition of the rows over the units of their columns, one block of rows after another."""
-    triangular: Floats = np.zeros((0, rows.shape[1]))
-    for part in blocks(rows):
-        stacked = np.vstack([triangular, rows[part] / units])
-        found = sl.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0]
-        triangular = np.asarray(found[: rows.shape[1]], dtype=np.float64)
-    return triangular
 
 
 def _clearly_full_rank(gram: Floats) -> bool:
@@ -143,26 +133,31 @@ def gram_matrix(rows: Floats, weights: Floats | None = None) -> Floats:
     return total
 
 
-def triangular_factor(rows: Floats) -> Floats:
-    """Upper triangular R with RᵀR = Σ row rowᵀ, by orthogonal steps on blocks of rows.
+def triangular_factor(rows: Floats, *, units: Floats) -> Floats:
+    """Upper triangular R with RᵀR = Σ row rowᵀ of the rows over the units of their columns, by orthogonal steps.
 
     It never squares the condition number, unlike a factor of the Gram matrix. O(n d²) time, one block of memory.
     """
     dimension = rows.shape[1]
     upper = np.zeros((0, dimension))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        stacked = np.vstack([upper, rows[start : start + ROWS_PER_BLOCK]])
+    for part in blocks(rows):
+        stacked = np.vstack([upper, rows[part] / units])
         upper = np.asarray(sl.qr(stacked, mode="r", overwrite_a=True, check_finite=False)[0][:dimension])
     return upper
+
+
+def square_root(matrix: Floats) -> Floats:
+    """R with R Rᵀ = matrix, for a positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def squared_lengths(rows: Floats, matrix: Floats, *, reference: Floats | None = None) -> Floats:
     """‖(row − reference)ᵀ · matrix‖² for every row; O(n d r) time, O(n) memory beyond one block of rows."""
     result = np.empty(len(rows))
-    for start in range(0, len(rows), ROWS_PER_BLOCK):
-        block = rows[start : start + ROWS_PER_BLOCK]
-        mapped = (block if reference is None else block - reference) @ matrix
-        result[start : start + ROWS_PER_BLOCK] = np.einsum("ij,ij->i", mapped, mapped)
+    for part in blocks(rows):
+        mapped = (rows[part] if reference is None else rows[part] - reference) @ matrix
+        result[part] = np.einsum("ij,ij->i", mapped, mapped)
     return result
 
 

@@ -44,21 +44,18 @@ def nonnegative(name: str, value: Any) -> float:
 
 def real(name: str, value: Any) -> float:
     """Return `value` as a finite float."""
-    try:
-        number = np.nan if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = np.nan
+    number = _number(value)
     if not np.isfinite(number):
         raise InvalidInput(f"{name} must be a finite number, got {_short(value)}.")
     return number
 
 
-def whole(name: str, value: int) -> int:
-    """Return `value` if it is a whole number above zero."""
-    number = real(name, value)
-    if number < 1 or number != int(number):
-        raise InvalidInput(f"{name} must be a whole number above 0, got {value!r}.")
-    return int(number)
+def whole(name: str, value: Any, *, least: int = 1) -> int:
+    """Return `value` if it is a whole number, not below the least."""
+    number = _number(value)
+    if not (least <= number < np.inf and number == np.floor(number)):
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, got {_short(value)}.")
+    return int(value)  # exactly, however large
 
 
 def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
@@ -123,6 +120,14 @@ def counts(name: str, value: ArrayLike, *, length: int) -> Integers:
             f"{_and_more(bad.size)}; count how often each vector was asked."
         )
     return array.astype(np.int64)
+
+
+def _number(value: Any) -> float:
+    """As a float; NaN where it is no number."""
+    try:
+        return np.nan if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def _floats(name: str, value: ArrayLike) -> Floats:

@@ -1,6 +1,6 @@
 """Proofs of verdicts as plain data, checked by code that shares nothing with the code that found them."""
 
 from surepick.certificate.checker import FORMAT, Checked, digest, verify_certificate
-from surepick.certificate.refused import CertificateRefused
+from surepick.errors import CertificateRefused
 
 __all__ = ["FORMAT", "CertificateRefused", "Checked", "digest", "verify_certificate"]

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from surepick.certificate.evidence import Bets, Moment
 from surepick.certificate.inequalities import boxes, fall, loss, mean, norm, onto, root, softplus, xlogx
-from surepick.certificate.refused import CertificateRefused
+from surepick.errors import CertificateRefused
 
 Floats = NDArray[np.float64]
 
+# Of the rule itself, written down again so that the checker imports nothing of the policy.
 LOCALISER_SHARE = 0.3
 TILT = 0.3
 EXPERTS = 4
@@ -142,6 +143,8 @@ class _Checker:
                 if process < 0 or leaders.setdefault(process, leader) != leader:
                     raise CertificateRefused(f"Process {process} changes its leader in stage {number}.")
                 if process == self.given["process"]:
+                    if bets and bets[-1][0] is stage:  # two bets on the same answers are no fair game
+                        raise CertificateRefused(f"Stage {number} bets twice for process {process}.")
                     bets.append((stage, bet))
             if number + 1 in moments:
                 self.moments[number + 1] = Moment.after(pulls, wins, scores, snapshots, self.rows, bets)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.certificate.inequalities import mean, softplus
-from surepick.certificate.refused import CertificateRefused
+from surepick.errors import CertificateRefused
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.certificate.refused import CertificateRefused
+from surepick.errors import CertificateRefused
 
 Floats = NDArray[np.float64]
 

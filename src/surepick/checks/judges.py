@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from surepick import validate
 from surepick.checks.answers import Answers
 from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
@@ -30,6 +31,7 @@ def random_judges(answers: Answers, *, level: float = 0.05) -> Check:
     prior of one of several widths and Laplace's approximation of the integrals. Exact on average over the prior but for
     that approximation; not proved for every θ, so heuristic (docs/checks.md, 4).
     """
+    level = validate.probability("level", level)
     shown = _numbered(answers)
     nats = _shared(answers, _against_coins(answers, shown))
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
@@ -60,6 +62,7 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
     Needs orders drawn by a fair coin; then a judge for whom they do not matter picks the first with probability exactly
     1/2. Evidence against that coin, judge by judge. Proved (docs/checks.md, 2).
     """
+    level = validate.probability("level", level)
     shown = _numbered(answers) if answers.shuffled else {}
     firsts = {name: answers.said[rows & answers.of_a_pair] for name, rows in shown.items()}
     nats = _shared(answers, {name: log_fair_coin(int(said.sum()), len(said)) for name, said in firsts.items()})

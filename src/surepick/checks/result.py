@@ -4,6 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from surepick import validate
 from surepick.guarantee import Guarantee
 
 LARGEST_LOG = 700.0
@@ -49,7 +50,7 @@ class Check:
 
 def exceeds(log_e: float, level: float) -> bool:
     """Whether evidence of so many nats is an alarm at this level."""
-    return log_e >= math.log(1 / level)
+    return log_e >= math.log(1 / validate.probability("level", level))
 
 
 def e_value(log_e: float) -> float:

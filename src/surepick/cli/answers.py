@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick.confidence import in_given_order
-from surepick.confidence.result import Answers
+from surepick.confidence.result import Tallies
 from surepick.errors import InvalidInput
 from surepick.logistic import Tally
 from surepick.tables import Table, read_table
@@ -24,7 +24,7 @@ YES, NO = ("yes", "1", "true", "1.0"), ("no", "0", "false", "0.0")
 class Recorded:
     """Answers as read, and how to read points in the same coordinates."""
 
-    answers: Answers
+    answers: Tallies
     """A tally where the file holds counts, else batches in the order of the file."""
     features: list[str]
     items: Table | None

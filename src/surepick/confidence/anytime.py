@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals, batches_of, unbounded
+from surepick.confidence.result import Condition, Data, Intervals, Tallies, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import Factor, Span, factor, norms, span_of
-from surepick.logistic import Tally, softplus
+from surepick.logistic import Tally, probability_of_yes, softplus
 from surepick.logistic.model import Derivatives, derivatives
 from surepick.logistic.newton import Progress, minimise
 from surepick.logistic.problem import CountProblem
@@ -39,7 +39,6 @@ GROWTH = 0.15
 
 RESTARTS_KEPT = 10
 """Terms of the mixture beyond the latest ten are left out: E only shrinks, so the sets only grow."""
-
 
 ORDER_UNKNOWN = Condition(
     "order known",
@@ -207,12 +206,12 @@ class Evidence:
         terms, logits = self._terms(point)
         shares = softmax(terms)
         mixed = derivatives(self.rows, shares @ self.pulls, shares @ self.wins, point)
-        gradients = (self.pulls / (1 + np.exp(-np.clip(logits, -700, 700))) - self.wins) @ self.rows
+        gradients = (self.pulls * probability_of_yes(logits) - self.wins) @ self.rows
         spread = gradients - mixed.gradient
         return Derivatives(float(logsumexp(terms)), mixed.gradient, mixed.hessian + (spread.T * shares) @ spread)
 
 
-def plug_in_evidence(answers: Answers, *, data: Data = "adaptive", order_seed: int = 0) -> Evidence:
+def plug_in_evidence(answers: Tallies, *, data: Data = "adaptive", order_seed: int = 0) -> Evidence:
     """Build the evidence process from batches of answers in their order.
 
     Restart 0 covers all batches, restart j those after the first 2^{j+1} answers a column; it weighs 1/((j+1)(j+2)). A
@@ -372,7 +371,7 @@ def _refitted(rows: Floats, pulls: Floats, wins: Floats, experts: Floats) -> Flo
 
 
 def interval_anytime(
-    answers: Answers,
+    answers: Tallies,
     queries: ArrayLike,
     *,
     delta: float = 0.05,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.confidence.result import Answers, Condition, Data, Intervals, around, pooled
+from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.logistic import Fit, Tally, fit
@@ -25,7 +25,7 @@ class AtEstimate:
     estimate: Fit
 
     @classmethod
-    def of(cls, answers: Answers, queries: ArrayLike, delta: float, fitted: Fit | None) -> "AtEstimate":
+    def of(cls, answers: Tallies, queries: ArrayLike, delta: float, fitted: Fit | None) -> "AtEstimate":
         """Check what the caller gave, and fit unless that was done."""
         delta = validate.probability("delta", delta)
         tally = pooled(answers).asked()

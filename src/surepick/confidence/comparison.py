@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
-from surepick.confidence.result import Answers, Condition, Data, Intervals, around, pooled, unbounded
+from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix, norms
@@ -22,7 +22,7 @@ FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known b
 NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_bound, a bound of the length of theta*.")
 
 
-def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
+def interval_wald(answers: Tallies, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
     """Estimate ± normal quantile × standard error, for each query by itself; right only for ever more answers."""
     at = AtEstimate.of(answers, queries, delta, fitted)
     radius = float(-scipy.special.ndtri(at.delta / 2))
@@ -37,7 +37,7 @@ def interval_wald(answers: Answers, queries: ArrayLike, *, delta: float = 0.05, 
 
 
 def interval_li(
-    answers: Answers,
+    answers: Tallies,
     queries: ArrayLike,
     *,
     norm_bound: float | None = None,
@@ -80,7 +80,7 @@ def interval_li(
 
 
 def interval_faury(
-    answers: Answers, queries: ArrayLike, *, norm_bound: float | None = None, delta: float = 0.05
+    answers: Tallies, queries: ArrayLike, *, norm_bound: float | None = None, delta: float = 0.05
 ) -> Intervals:
     """Faury et al. 2020, Lemma 11, for any way of choosing questions: (1+2S)(γ + v)·‖x‖ in (H(θ_T) + ηI)⁻¹.
 
@@ -132,7 +132,11 @@ def faury_ridge(dimension: int, norm_bound: float, delta: float) -> float:
 
 
 def faury_gamma(dimension: int, norm_bound: float, answers: float, delta: float) -> float:
-    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge."""
+    """γ_T(delta) of Faury et al. 2020, Lemma 11, at that ridge; the same for every θ* and every estimate.
+
+    Their martingale bound has log det H(θ*), which nobody knows; d·log(η + T/d) is at least as large for vectors of
+    length at most one.
+    """
     eta = faury_ridge(dimension, norm_bound, delta)
     root = math.sqrt(eta)
     return (

@@ -14,7 +14,7 @@ from surepick import validate
 from surepick.confidence.anytime import Evidence, plug_in_evidence
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Condition, Data, Intervals, Tallies
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
@@ -31,7 +31,7 @@ COMFORTABLE_SHIFT = 1.0
 
 
 def interval_corrected(
-    answers: Answers,
+    answers: Tallies,
     queries: ArrayLike,
     *,
     delta: float = 0.05,

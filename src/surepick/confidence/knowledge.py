@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.confidence.result import Answers
+from surepick.confidence.result import Tallies
 from surepick.errors import InvalidInput
 from surepick.linalg import Factor, factor, gram_matrix, norms
 from surepick.logistic import Tally, variance
@@ -36,7 +36,7 @@ class Knowledge:
 
     @classmethod
     def for_asked(
-        cls, answers: Answers, norm_bound: float | None, kappa: float | None, logit_bounds: ArrayLike | None
+        cls, answers: Tallies, norm_bound: float | None, kappa: float | None, logit_bounds: ArrayLike | None
     ) -> "Knowledge":
         """Knowledge of the asked vectors, from bounds given for all rows of one tally."""
         if logit_bounds is not None and np.isscalar(logit_bounds):

@@ -10,7 +10,7 @@ from surepick.confidence.anytime import interval_anytime, plug_in_evidence
 from surepick.confidence.comparison import interval_faury, interval_li, interval_wald
 from surepick.confidence.corrected import interval_corrected
 from surepick.confidence.printed import interval_printed
-from surepick.confidence.result import Answers, Data, Intervals, pooled
+from surepick.confidence.result import Data, Intervals, Tallies, pooled
 from surepick.logistic import Fit, Tally, fit
 
 METHODS = ("corrected", "corrected-ellipsoid", "anytime", "printed", "printed-empirical", "li", "faury", "wald")
@@ -34,7 +34,7 @@ def default_methods(data: Data) -> Sequence[str]:
 
 def intervals_by_name(
     methods: Sequence[str],
-    answers: Answers,
+    answers: Tallies,
     queries: ArrayLike,
     *,
     delta: float = 0.05,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from surepick import validate
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.result import Answers, Condition, Data, Intervals
+from surepick.confidence.result import Condition, Data, Intervals, Tallies
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines
 from surepick.logistic import Fit
@@ -21,7 +21,7 @@ Form = Literal["known", "empirical"]
 
 
 def interval_printed(
-    answers: Answers,
+    answers: Tallies,
     queries: ArrayLike,
     *,
     delta: float = 0.05,
@@ -45,7 +45,7 @@ def interval_printed(
         span = at.estimate.span
         rows, inside = span.coordinates(at.tally.vectors), span.coordinates(at.points)
         events = 1 + len(distinct_lines(at.tally.vectors)) + len(at.points)
-        gamma = at.rank + math.log(6 * events / at.delta)
+        gamma = printed_gamma(at.rank, events, at.delta)
         shape = knowledge.information_floor(at.tally, rows) if knowledge else at.estimate.factor
         xi = math.inf if shape is None else float(shape.inverse_norms(rows).max())
         details |= {"xi": xi, "gamma": gamma}
@@ -63,6 +63,11 @@ def interval_printed(
         conditions,
         details,
     )
+
+
+def printed_gamma(dimension: int, events: int, delta: float) -> float:
+    """γ = d + log(6·events/δ): 1/ξ² is to be at least this, with one event a line asked, one a query and one more."""
+    return dimension + math.log(6 * events / delta)
 
 
 def _burn_in(xi: float, gamma: float) -> Condition:

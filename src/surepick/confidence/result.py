@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Data = Literal["adaptive", "fixed"]
 """Whether the questions may have depended on earlier answers ("adaptive") or did not ("fixed")."""
 
-Answers = Tally | Sequence[Tally]
+Tallies = Tally | Sequence[Tally]
 """Counts, or batches of counts in the order in which they were answered."""
 
 
@@ -62,7 +62,7 @@ class Intervals:
         return (self.high - self.low) / 2
 
 
-def batches_of(answers: Answers) -> list[Tally]:
+def batches_of(answers: Tallies) -> list[Tally]:
     """The answers as a list of tallies of one dimension, whatever form they came in."""
     batches = [answers] if isinstance(answers, Tally) else list(answers) if isinstance(answers, Sequence) else [answers]
     if len(batches) == 0:
@@ -79,7 +79,7 @@ def batches_of(answers: Answers) -> list[Tally]:
     return batches
 
 
-def pooled(answers: Answers) -> Tally:
+def pooled(answers: Tallies) -> Tally:
     """All answers as one tally; batches lose their order."""
     batches = batches_of(answers)
     if len(batches) == 1:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
@@ -17,7 +18,6 @@ from surepick.contextual.policy import (
     NormBounded,
     chosen_vector,
     clean_arms,
-    clean_dimension,
     clean_reward,
 )
 from surepick.guarantee import Guarantee
@@ -67,7 +67,7 @@ class EcoLog(NormBounded):
 
     def start(self, dimension: int) -> EcoLogState:
         """θ = 0, W = I."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return EcoLogState(np.zeros(dimension), np.eye(dimension), np.eye(dimension), 0.0, 0)
 
     def choose(self, state: EcoLogState, arms: Floats, rng: np.random.Generator) -> Choice:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.policy import Choice, chosen_vector, clean_dimension, clean_reward, refit_due
+from surepick.contextual.policy import Choice, chosen_vector, clean_reward, refit_due
 
 Floats = NDArray[np.float64]
 
@@ -23,23 +23,13 @@ class Estimate(NamedTuple):
     theta: Floats
     inverse: Floats
     """Inverse of the information at θ plus ridge·I."""
-    log_det: float
-    """Log-determinant of that matrix."""
-    gradient: Floats
-    """Of the penalised loss at θ, as of the last full fit: zero up to rounding unless the fit did not end."""
     fitted: int
+    """Number of answers at the last full fit."""
 
 
 def first_estimate(dimension: int, ridge: float) -> Estimate:
     """Zero, before any answer."""
-    return Estimate(
-        History.empty(dimension),
-        np.zeros(dimension),
-        np.eye(dimension) / ridge,
-        dimension * float(np.log(ridge)),
-        np.zeros(dimension),
-        0,
-    )
+    return Estimate(History.empty(dimension), np.zeros(dimension), np.eye(dimension) / ridge, 0)
 
 
 def updated(now: Estimate, vector: Floats, answer: float, ridge: float, *, growth: float = GROWTH) -> Estimate:
@@ -48,14 +38,10 @@ def updated(now: Estimate, vector: Floats, answer: float, ridge: float, *, growt
     history = now.history.appended(vector, answer)
     theta, inverse = now.theta.copy(), now.inverse.copy()
     if not refit_due(history.count, now.fitted, growth):
-        gained = kernels.online_step(theta, inverse, vector, answer)
-        return now._replace(history=history, theta=theta, inverse=inverse, log_det=now.log_det + gained)
-    theta, _, gradient, information, _ = kernels.newton(
-        history.rows, history.answers, history.ones, theta, ridge, 1e-6, 50
-    )
-    penalised = information + ridge * np.eye(len(theta))
-    log_det = float(np.linalg.slogdet(penalised)[1])
-    return Estimate(history, theta, kernels.inverse(penalised), log_det, gradient + ridge * theta, history.count)
+        kernels.online_step(theta, inverse, vector, answer)
+        return now._replace(history=history, theta=theta, inverse=inverse)
+    theta, _, _, information, _ = kernels.newton(history.rows, history.answers, history.ones, theta, ridge, 1e-6, 50)
+    return Estimate(history, theta, kernels.inverse(information + ridge * np.eye(len(theta))), history.count)
 
 
 def within_ball(now: Estimate, ridge: float, bound: float) -> tuple[Floats, Floats, Floats, float]:
@@ -87,7 +73,7 @@ class RidgeLearner:
 
     def start(self, dimension: int) -> Estimate:
         """The estimate before any reward."""
-        return first_estimate(clean_dimension(dimension), self.ridge)
+        return first_estimate(validate.whole("dimension", dimension), self.ridge)
 
     def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
         """Update the estimate."""

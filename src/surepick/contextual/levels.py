@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.policy import clean_horizon
+from surepick.contextual.policy import Choice
 from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -48,12 +48,12 @@ class Levels(NamedTuple):
 
 def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float | None, burn_in: int | None) -> None:
     """Refuse what no Sup policy can be configured with."""
-    clean_horizon(horizon)
+    validate.whole("horizon", horizon, least=2)
     validate.probability("delta", delta)
     if alpha is not None:
         validate.positive("alpha", alpha)
-    if most_arms is not None and most_arms < 1:
-        raise InvalidInput(f"most_arms must be at least 1, got {most_arms}.")
+    if most_arms is not None:
+        validate.whole("most_arms", most_arms)
     if burn_in is not None and not 1 <= burn_in <= horizon:
         raise InvalidInput(f"burn_in must lie between 1 and the horizon {horizon}, got {burn_in}.")
 
@@ -73,8 +73,22 @@ def empty_levels(number: int, dimension: int) -> Levels:
     )
 
 
+def routed(now: Levels, arms: Floats, horizon: int) -> Choice:
+    """The arm to which the levels lead (`plain.route`), with the bucket for its reward: its level from 1, or −1."""
+    last_width = 1.0 / math.sqrt(horizon)
+    index, level, kept = numerics.kernels.route(arms, now.thetas, now.inverses, now.multipliers, last_width)
+    return Choice(int(index), 1.0, level + 1 if kept else -1)
+
+
+def burn_in_length(horizon: int, dimension: int, burn_in: int | None) -> int:
+    """So many uniform steps at least: ⌈√(dT)⌉ unless set, and never more than T."""
+    return min(horizon, burn_in or math.ceil(math.sqrt(dimension * horizon)))
+
+
 def stored(now: Levels, level: int, vector: Floats, answer: float, weight: float, multiplier: Multiplier) -> Levels:
     """The levels after one more answer in one of them; O(levels·d²), and full fits that stay rare."""
+    if level >= len(now.histories):
+        raise InvalidInput(f"choice.bucket must be at most {len(now.histories)}, got {level + 1}.")
     information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
     growth[level] += numerics.kernels.add_information(information[level], current[level], vector, weight)
     history = now.histories[level].appended(vector, answer)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from surepick import validate
 from surepick.contextual import numerics, ratio_set
-from surepick.contextual.policy import LOGISTIC, Choice, Facts, chosen_vector, clean_arms, clean_dimension, clean_reward
+from surepick.contextual.policy import LOGISTIC, Choice, Facts, chosen_vector, clean_arms, clean_reward
 from surepick.contextual.ratio_set import RatioSet
 from surepick.guarantee import Guarantee
 
@@ -41,7 +41,7 @@ class LikelihoodRatioUcb:
 
     def start(self, dimension: int) -> RatioSet:
         """The set before any reward."""
-        return ratio_set.empty(clean_dimension(dimension), self.delta)
+        return ratio_set.empty(validate.whole("dimension", dimension), self.delta)
 
     def choose(self, state: RatioSet, arms: Floats, rng: np.random.Generator) -> Choice:
         """The arm of largest upper confidence bound."""

@@ -1,7 +1,7 @@
 """The log of a contextual session: JSON lines, one an event, usable for replay and for off-policy evaluation.
 
-First line: {"event": "start", "policy", "configuration", "dimension", "seed", "order", "version"}; then
-{"event": "choose", "decision", "context", "arms", "index", "propensity", "bucket"},
+First line: {"event": "start", "format", "policy", "configuration", "dimension", "seed", "order"}; then
+{"event": "choose", "decision", "context", "arms", "index", "propensity", "bucket"}, and "features" once arms are named,
 {"event": "learn", "decision", "reward"} and {"event": "forget", "decision"}. Numbers survive to the last bit.
 """
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
+from surepick.confidence.comparison import faury_gamma, faury_ridge
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
-from surepick.contextual.faury import customary_ridge, faury_gamma
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -19,7 +20,6 @@ from surepick.contextual.policy import (
     NormBounded,
     chosen_vector,
     clean_arms,
-    clean_dimension,
     clean_reward,
 )
 from surepick.errors import InvalidInput
@@ -50,7 +50,7 @@ class LogisticUcbState(NamedTuple):
 class LogisticUcb(NormBounded):
     """Choose the arm of largest μ(xᵀθ) + bonus, θ the ridge estimate moved into the ball ‖θ‖ ≤ S.
 
-    With γ of `faury` and b = γ + (what moving into the ball costs), the mean value theorem gives for all x at once
+    With γ of Faury et al. and b = γ + (what moving into the ball costs), the mean value theorem gives for all x at once
     |xᵀ(θ − θ*)| ≤ √(1+2S)·b·‖x‖ in G⁻¹, G the mean information between the two, which is at least V/κ and at least
     H(θ)/(1+2S). Version 1 uses the first: bonus L·√(κ(1+2S))·b·‖x‖ in V⁻¹. Version 2 the second, to first order:
     bonus μ'(xᵀθ)·(1+2S)·b·‖x‖ in H(θ)⁻¹ + M·κ(1+2S)·b²·‖x‖² in V⁻¹. (κ is the inverse of the least slope.) The paper
@@ -86,11 +86,15 @@ class LogisticUcb(NormBounded):
 
     def ridge(self, dimension: int) -> float:
         """λ."""
-        return customary_ridge(dimension, self.norm_bound, self.delta)
+        return faury_ridge(dimension, self.norm_bound, self.delta)
+
+    def gamma(self, state: LogisticUcbState) -> float:
+        """γ: ‖g(θ*) − g(estimate)‖ in H(θ*)⁻¹ is at most this at all times, with probability 1 − delta."""
+        return faury_gamma(len(state.theta), self.norm_bound, len(state.estimate.history), self.delta)
 
     def start(self, dimension: int) -> LogisticUcbState:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         ridge = self.ridge(dimension)
         first = estimate.first_estimate(dimension, ridge)
         return LogisticUcbState(first, np.eye(dimension) / (self.kappa * ridge), first.theta, first.inverse, 0.0)
@@ -103,7 +107,7 @@ class LogisticUcb(NormBounded):
     def upper_bounds(self, state: LogisticUcbState, arms: Floats) -> Floats:
         """Of the probability of a reward, for every arm."""
         slack = 1 + 2 * self.norm_bound
-        radius = faury_gamma(state.estimate, self.ridge(len(state.theta)), self.norm_bound, self.delta) + state.attained
+        radius = self.gamma(state) + state.attained
         logits = arms @ state.theta
         squared = numerics.kernels.squared_norms(arms, state.design)
         if self.version == 1:

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.policy import (
@@ -23,7 +24,6 @@ from surepick.contextual.policy import (
     NormBounded,
     chosen_vector,
     clean_arms,
-    clean_dimension,
     clean_reward,
 )
 from surepick.contextual.ratio_set import outer_radius
@@ -139,7 +139,7 @@ class LossSetPolicy(NormBounded, ABC):
 
     def start(self, dimension: int) -> Estimate:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return estimate.first_estimate(dimension, self.ridge(dimension))
 
     def choose(self, state: Estimate, arms: Floats, rng: np.random.Generator) -> Choice:

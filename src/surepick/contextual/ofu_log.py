@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from surepick.confidence.comparison import faury_gamma, faury_ridge
 from surepick.contextual import numerics
 from surepick.contextual.estimate import Estimate
-from surepick.contextual.faury import customary_ridge, faury_gamma
 from surepick.contextual.loss_set import LossSetPolicy
 
 
@@ -21,11 +21,11 @@ class OfuLog(LossSetPolicy):
 
     def ridge(self, dimension: int) -> float:
         """λ."""
-        return customary_ridge(dimension, self.norm_bound, self.delta)
+        return faury_ridge(dimension, self.norm_bound, self.delta)
 
     def ceiling(self, state: Estimate) -> float:
         """What L_λ is at most on the set."""
         history, theta, ridge = state.history, state.theta, self.ridge(len(state.theta))
-        gamma = faury_gamma(state, ridge, self.norm_bound, self.delta)
+        gamma = faury_gamma(len(theta), self.norm_bound, len(history), self.delta)
         least = float(numerics.kernels.row_losses(history.rows, history.answers, theta).sum())
         return least + ridge / 2 * float(theta @ theta) + (gamma + gamma**2 / math.sqrt(ridge)) ** 2

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick import validate
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
@@ -16,7 +17,6 @@ from surepick.contextual.policy import (
     NormBounded,
     chosen_vector,
     clean_arms,
-    clean_dimension,
     clean_reward,
 )
 from surepick.contextual.ratio_set import RIDGES
@@ -65,7 +65,7 @@ class OnePassUcb(NormBounded):
 
     def start(self, dimension: int) -> OnePassState:
         """The ball of radius norm_bound."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         experts = len(RIDGES)
         return OnePassState(
             centre=np.zeros(dimension),

@@ -118,13 +118,11 @@ def minorant_matrix(rows: Floats, weights: Floats, anchor: Floats, reaches: Floa
     return np.asarray((rows * (weights * curvatures(rows @ anchor, reaches))[:, None]).T @ rows)
 
 
-def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> float:
-    """One online Newton step of θ and its inverse information, in place; O(d²). Returns the gain in log-determinant."""
+def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> None:
+    """One online Newton step of θ and its inverse information, in place; O(d²)."""
     v = vector @ theta
-    weight = float(variance(v))
-    squared = add_outer(inverse, vector, weight)
+    add_outer(inverse, vector, float(variance(v)))
     theta += inverse @ vector * (answer - float(probability_of_yes(v)))
-    return math.log1p(weight * squared)
 
 
 def forecast(experts: Floats, inverses: Floats, scores: Floats, vector: Floats, answer: float) -> None:

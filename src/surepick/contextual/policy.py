@@ -90,23 +90,6 @@ class NormBounded:
         validate.probability("delta", self.delta)
 
 
-def clean_dimension(dimension: int) -> int:
-    """Return the dimension if it is a whole number above zero."""
-    if isinstance(dimension, bool) or not isinstance(dimension, int | np.integer) or dimension < 1:
-        raise InvalidInput(f"dimension must be a whole number of at least 1, got {dimension!r}.")
-    return int(dimension)
-
-
-def clean_horizon(horizon: int) -> int:
-    """Return the horizon if it is a whole number of at least two steps."""
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 2:
-        raise InvalidInput(
-            f"horizon must be a whole number of at least 2 steps, got {horizon!r}; "
-            "in a single step nothing can be learnt."
-        )
-    return int(horizon)
-
-
 def clean_arms(arms: Any, dimension: int) -> Floats:
     """Return the arms as a finite float matrix of `dimension` columns and at least one row."""
     if (

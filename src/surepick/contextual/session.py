@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from surepick import validate
 from surepick.contextual import log
-from surepick.contextual.policy import AnyPolicy, Choice, clean_arms, clean_dimension, clean_reward
+from surepick.contextual.policy import AnyPolicy, Choice, clean_arms, clean_reward
 from surepick.errors import InvalidInput
 
 Floats = NDArray[np.float64]
@@ -59,10 +59,8 @@ class ContextualSession:
         path: str | Path | None = None,
     ) -> None:
         self.policy = policy
-        self.dimension = clean_dimension(dimension)
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InvalidInput(f"seed must be a whole number, zero or above, got {seed!r}.")
-        self.seed = int(seed)
+        self.dimension = validate.whole("dimension", dimension)
+        self.seed = validate.whole("seed", seed, least=0)
         validate.one_of("order", order, ("arrival", "decision"))
         self.order: Order = order
         self.features: tuple[str, ...] | None = None
@@ -174,7 +172,13 @@ class ContextualSession:
     def follow(self, events: Iterable[dict[str, Any]], *, check: bool = True) -> None:
         """Do what these lines say: the log as somebody else went on with it. They are not written again."""
         for event in events:
-            self._apply(event, check)
+            try:
+                self._apply(event, check)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise InvalidInput(
+                    f"The log has a line that does not follow from those before it ({type(error).__name__} {error}): "
+                    f"{str(event)[:60]}; restore the log."
+                ) from None
 
     def write_to(self, write: Callable[[dict[str, Any]], None]) -> None:
         """Hand every further line of the log to this function, before the decision or reward takes effect."""

@@ -9,9 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.contextual import numerics
 from surepick.contextual.history import History
-from surepick.contextual.levels import Levels, check_levels, empty_levels, number_of_levels, refreshed, stored
+from surepick.contextual.levels import (
+    Levels,
+    burn_in_length,
+    check_levels,
+    empty_levels,
+    number_of_levels,
+    refreshed,
+    routed,
+    stored,
+)
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     KNOWN_NORM,
@@ -21,7 +29,6 @@ from surepick.contextual.policy import (
     Facts,
     announced_arms,
     chosen_vector,
-    clean_dimension,
     clean_reward,
 )
 from surepick.contextual.ucb_glm import li_kappa
@@ -58,7 +65,7 @@ class SupCbGlm:
 
     def __post_init__(self) -> None:
         check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
-        validate.positive("most_arms", self.most_arms)  # others can do without
+        validate.whole("most_arms", self.most_arms)  # others can do without
         validate.positive("norm_bound", self.norm_bound)
 
     @property
@@ -88,19 +95,15 @@ class SupCbGlm:
 
     def start(self, dimension: int) -> SupCbState:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return SupCbState(History.empty(dimension), empty_levels(self.number_of_levels, dimension), False)
 
     def choose(self, state: SupCbState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform during the burn-in, then through the levels."""
-        levels = state.levels
-        offered = announced_arms(arms, levels.thetas.shape[1], self.most_arms)
+        offered = announced_arms(arms, state.levels.thetas.shape[1], self.most_arms)
         if not state.settled:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), 0)
-        index, level, kept = numerics.kernels.route(
-            offered, levels.thetas, levels.inverses, levels.multipliers, 1.0 / math.sqrt(self.horizon)
-        )
-        return Choice(int(index), 1.0, level + 1 if kept else -1)
+        return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupCbState, arms: Floats, choice: Choice, reward: float) -> SupCbState:
         """File the reward; those of the burn-in go to every level, which is the flaw."""
@@ -112,8 +115,7 @@ class SupCbGlm:
         if choice.bucket < 0 or state.settled:
             return state
         burn_in = state.burn_in.appended(vector, answer)
-        wanted = self.burn_in or math.ceil(math.sqrt(dimension * self.horizon))
-        if len(burn_in) < min(wanted, self.horizon):
+        if len(burn_in) < burn_in_length(self.horizon, dimension, self.burn_in):
             return state._replace(burn_in=burn_in)
         levels = state.levels
         for s in range(self.number_of_levels):

@@ -15,10 +15,12 @@ from surepick.contextual.levels import (
     REFRESH,
     TOLERANCE,
     Levels,
+    burn_in_length,
     check_levels,
     empty_levels,
     number_of_levels,
     refreshed,
+    routed,
     stored,
 )
 from surepick.contextual.policy import (
@@ -28,7 +30,6 @@ from surepick.contextual.policy import (
     Choice,
     Facts,
     announced_arms,
-    clean_dimension,
     clean_reward,
     row_of,
 )
@@ -159,7 +160,7 @@ class SupLogistic:
 
     def start(self, dimension: int) -> SupState:
         """Empty buckets."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return SupState(
             learnt=0,
             phi=ratio_set.empty(dimension, self.delta / 2),
@@ -175,19 +176,13 @@ class SupLogistic:
         if not state.settled:
             bucket = state.learnt % (self.number_of_levels + 1) if self.is_printed else PHI
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), bucket)
-        levels = state.levels
-        index, level, kept = numerics.kernels.route(
-            offered, levels.thetas, levels.inverses, levels.multipliers, 1.0 / math.sqrt(self.horizon)
-        )
-        return Choice(int(index), 1.0, level + 1 if kept else -1)
+        return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupState, arms: Floats, choice: Choice, reward: float) -> SupState:
         """File the reward in the bucket that the choice was made for; unfiled ones teach nothing."""
         offered = self._offered(state, arms)
         vector = row_of(offered, choice)
         answer = clean_reward(reward)
-        if choice.bucket > self.number_of_levels:
-            raise InvalidInput(f"choice.bucket must be at most {self.number_of_levels}, got {choice.bucket}.")
         phi, levels = state.phi, state.levels
         if choice.bucket > PHI:
             weight = self.variance_bound(state, vector) if state.settled else 0.0
@@ -255,7 +250,7 @@ class SupLogistic:
 
     def burn_in_length(self, dimension: int) -> int:
         """At least so many uniform steps: ⌈√(dT)⌉ unless set."""
-        return min(self.horizon, self.burn_in or math.ceil(math.sqrt(dimension * self.horizon)))
+        return burn_in_length(self.horizon, dimension, self.burn_in)
 
     def variance_bound(self, state: SupState, vector: Floats) -> float:
         """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""

@@ -29,6 +29,7 @@ class LogisticThompson(RidgeLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.positive("scale", self.scale)
+        validate.whole("draws", self.draws)
 
     @property
     def facts(self) -> Facts:

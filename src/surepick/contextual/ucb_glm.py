@@ -18,8 +18,6 @@ from surepick.contextual.policy import (
     Facts,
     chosen_vector,
     clean_arms,
-    clean_dimension,
-    clean_horizon,
     clean_reward,
 )
 from surepick.guarantee import Guarantee
@@ -60,7 +58,7 @@ class UcbGlm:
     alpha: float | None = None
 
     def __post_init__(self) -> None:
-        clean_horizon(self.horizon)
+        validate.whole("horizon", self.horizon, least=2)
         validate.positive("norm_bound", self.norm_bound)
         validate.probability("delta", self.delta)
         if self.alpha is not None:
@@ -83,7 +81,7 @@ class UcbGlm:
 
     def start(self, dimension: int) -> UcbGlmState:
         """Nothing known."""
-        dimension = clean_dimension(dimension)
+        dimension = validate.whole("dimension", dimension)
         return UcbGlmState(estimate.first_estimate(dimension, RIDGE), np.eye(dimension) / RIDGE, False)
 
     def choose(self, state: UcbGlmState, arms: Floats, rng: np.random.Generator) -> Choice:

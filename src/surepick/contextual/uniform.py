@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_dimension, clean_reward
+from surepick import validate
+from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_reward
 from surepick.guarantee import Guarantee
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ class Uniform:
 
     def start(self, dimension: int) -> int:
         """Only the dimension is kept, to check the arms."""
-        return clean_dimension(dimension)
+        return validate.whole("dimension", dimension)
 
     def choose(self, state: int, arms: Floats, rng: np.random.Generator) -> Choice:
         """Any arm."""

@@ -190,11 +190,8 @@ def _determinant(
 
 
 def _limits(gap: float, max_rounds: int, max_seconds: float | None, began: float) -> Limits:
-    gap = validate.positive("gap", gap)
-    if max_rounds < 1:
-        raise InvalidInput(f"max_rounds must be at least 1, got {max_rounds!r}.")
     seconds = np.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
-    return Limits(gap, max_rounds, began + seconds)
+    return Limits(validate.positive("gap", gap), validate.whole("max_rounds", max_rounds), began + seconds)
 
 
 def _design(

@@ -7,7 +7,7 @@ from surepick.design.directions import Family
 from surepick.design.frame import Active, Frame, add_spanning, whitener
 from surepick.design.interior import largest_determinant
 from surepick.design.result import Limits, Outcome
-from surepick.design.search import FORGETFUL, PRUNED, batch_size
+from surepick.design.search import FORGETFUL, PRUNED, batch_size, longest
 from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
@@ -44,11 +44,11 @@ def determinant_search(
         weights = central.mass / central.mass.sum()
         white = whitener(active.vectors, weights)
         members, lengths = measurements.longest(frame.transform @ white, 4 * batch, active.members[-batch:])
-        value = max(_longest(active.vectors, white), float(lengths[0]))
+        value = max(longest(active.vectors @ white), float(lengths[0]))
         last = inner < 1e-13 or limits.exceeded(rounds)
         if last or value <= rank * (1.0 + limits.gap):
             kept, white = _prune(active.vectors, weights, white, value + 0.1 * limits.gap * rank)
-            exact, found = measurements.maximum(frame.transform @ white, _longest(active.vectors, white))
+            exact, found = measurements.maximum(frame.transform @ white, longest(active.vectors @ white))
             if last or exact <= rank * (1.0 + limits.gap):
                 fewer = weights[kept] / weights[kept].sum()
                 bound = min(float(rank), exact)
@@ -71,7 +71,7 @@ def _equal_weights(measurements: Family, frame: Frame, gap: float) -> Outcome | 
     members = measurements.everyone()
     vectors = measurements.vectors(members) @ frame.transform
     weights = np.full(len(members), 1.0 / len(members))
-    value = _longest(vectors, whitener(vectors, weights))
+    value = longest(vectors @ whitener(vectors, weights))
     everyone = Active(measurements, frame.transform)
     if value > frame.rank * (1.0 + gap) or everyone.add(members, most=len(members), mass=1.0) < len(members):
         return None
@@ -86,11 +86,6 @@ def _prune(vectors: Floats, weights: Floats, white: Floats, allowed: float) -> t
             slim = whitener(vectors[kept], weights[kept] / weights[kept].sum())
         except np.linalg.LinAlgError:
             continue
-        if _longest(vectors, slim) <= allowed:
+        if longest(vectors @ slim) <= allowed:
             return kept, slim
     return np.ones(len(weights), dtype=np.bool_), white
-
-
-def _longest(vectors: Floats, white: Floats) -> float:
-    image = vectors @ white
-    return float(np.max(np.einsum("ij,ij->i", image, image)))

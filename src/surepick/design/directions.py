@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from surepick import validate
 from surepick.design.farthest import Cloud, diameter, farthest_pairs, longest_pairs
 from surepick.errors import InvalidInput, NotIdentifiable
-from surepick.linalg import ROWS_PER_BLOCK, Span, norms, squared_lengths
+from surepick.linalg import Span, blocks, norms, squared_lengths
 from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
@@ -103,17 +103,8 @@ class Rows:
 
     def outside(self, span: Span) -> Integers | None:
         """A row that does not lie in the span, if there is one."""
-        if span.is_full:
-            return None
-        noise = 1e-13 * float(np.max(np.abs(self.matrix)))
-        for start in range(0, len(self.matrix), ROWS_PER_BLOCK):
-            rows = self.matrix[start : start + ROWS_PER_BLOCK]
-            if self.reference is not None:
-                rows = rows - self.reference
-            bad = np.flatnonzero(_escapes(rows, span, noise))
-            if bad.size:
-                return np.array([start + bad[0]] * 2, dtype=np.int64)
-        return None
+        found = _first_outside(self.matrix, self.reference, span)
+        return None if found is None else np.array([found, found], dtype=np.int64)
 
     def longest(self, matrix: Floats, count: int, near: Integers) -> tuple[Integers, Floats]:
         """The `count` longest rows under the map, exactly."""
@@ -183,15 +174,8 @@ class Pairs:
 
     def outside(self, span: Span) -> Integers | None:
         """A pair whose difference does not lie in the span, if there is one."""
-        if span.is_full:
-            return None
-        noise = 1e-13 * float(np.max(np.abs(self.items)))
-        for start in range(0, len(self.items), ROWS_PER_BLOCK):
-            rows = self.items[start : start + ROWS_PER_BLOCK] - self.items[0]
-            bad = np.flatnonzero(_escapes(rows, span, noise))
-            if bad.size:
-                return np.array([0, start + bad[0]], dtype=np.int64)
-        return None
+        found = _first_outside(self.items, self.items[0], span)
+        return None if found is None else np.array([0, found], dtype=np.int64)
 
     def longest(self, matrix: Floats, count: int, near: Integers) -> tuple[Integers, Floats]:
         """Pairs far apart under the map: every item's farthest partner, or a walk from promising items."""
@@ -227,8 +211,8 @@ class Pairs:
     def _cloud(self, matrix: Floats) -> Cloud:
         scaled = matrix * np.sqrt(self.scale)
         points = np.empty((len(self.items), matrix.shape[1]))
-        for start in range(0, len(self.items), ROWS_PER_BLOCK):
-            points[start : start + ROWS_PER_BLOCK] = (self.items[start : start + ROWS_PER_BLOCK] - self.centre) @ scaled
+        for part in blocks(self.items):
+            points[part] = (self.items[part] - self.centre) @ scaled
         return Cloud.of(points)
 
 
@@ -292,7 +276,18 @@ def _tag(number: int, members: Integers) -> Integers:
     return np.column_stack([np.full(len(members), number, dtype=np.int64), members])
 
 
-def _escapes(rows: Floats, span: Span, noise: float) -> NDArray[np.bool_]:
-    """Whether a row leaves the span by more than 1e-7 of its length and more than the rounding of its entries."""
-    residual = rows - span.embed(span.coordinates(rows))
-    return np.asarray(norms(residual) > 1e-7 * norms(rows) + noise)
+def _first_outside(matrix: Floats, reference: Floats | None, span: Span) -> int | None:
+    """The first row that, seen from the reference, leaves the span, if there is one; O(n d rank) time.
+
+    By more than 1e-7 of its length and more than the rounding of its entries.
+    """
+    if span.is_full:
+        return None
+    noise = 1e-13 * float(np.max(np.abs(matrix)))
+    for part in blocks(matrix):
+        rows = matrix[part] if reference is None else matrix[part] - reference
+        residual = rows - span.embed(span.coordinates(rows))
+        bad = np.flatnonzero(norms(residual) > 1e-7 * norms(rows) + noise)
+        if bad.size:
+            return int(part.start + bad[0])
+    return None

@@ -47,7 +47,7 @@ def frame_of(measurements: Family) -> Frame:
             return Frame(span, inverse.T / direct.diagonal[:, None])
     inside = span.coordinates(rows)
     scale = column_scale(inside)
-    upper = triangular_factor(inside / scale) / np.sqrt(len(rows))
+    upper = triangular_factor(inside, units=scale) / np.sqrt(len(rows))
     inverse = sl.solve_triangular(upper, np.eye(span.rank), check_finite=False) / scale[:, None]
     return Frame(span, np.asarray(inverse if span.basis is None else span.basis @ inverse))
 
@@ -130,5 +130,6 @@ def _keys(rows: Floats) -> list[bytes]:
 
 def whitener(vectors: Floats, weights: Floats) -> Floats:
     """C with C Cᵀ = H(weights)⁻¹; raises LinAlgError where H is singular to working precision."""
-    lower = np.linalg.cholesky((vectors * weights[:, None]).T @ vectors)
-    return np.asarray(sl.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False).T)
+    lower = sl.cholesky((vectors * weights[:, None]).T @ vectors, lower=True, check_finite=False)
+    inverse = sl.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
+    return np.ascontiguousarray(inverse.T)

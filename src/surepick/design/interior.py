@@ -23,6 +23,8 @@ import numpy as np
 import scipy.linalg as sl
 from numpy.typing import NDArray
 
+from surepick.design.frame import whitener
+
 Floats = NDArray[np.float64]
 
 TO_THE_BOUNDARY = 0.95
@@ -177,9 +179,7 @@ class _Minimax(Iterate):
     @classmethod
     def start(cls, x: Floats, y: Floats, mass: Floats, dual: Floats | None) -> "_Minimax":
         """Scale into the interior of both problems, and lift products that lag far behind the others."""
-        white = _whitener(x, mass)
-        if white is None:
-            raise np.linalg.LinAlgError("The start must give a positive definite H.")
+        white = whitener(x, mass)
         xw, yw = x @ white, y @ white
         f = np.einsum("ij,ij->i", yw, yw)
         stretch = 1.1 * float(f.max())
@@ -210,21 +210,19 @@ class _Minimax(Iterate):
 
     def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Minimax | None":
         """Whiten anew."""
-        white = _whitener(self.x, s)
-        if white is None:
+        try:
+            white = whitener(self.x, s)
+        except sl.LinAlgError:
             return None
         moved = _Minimax(self.x, self.y, s, u, v, w, self.x @ white, self.y @ white)
         return moved if moved.f.max() <= 1.5 else None
 
 
 def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float = np.inf, most: int = 60) -> Central:
-    """Maximise det H on the given vectors until max xᵀH(λ)⁻¹x ≤ d(1 + gap) among them."""
+    """Maximise det H on the given vectors until max xᵀH(λ)⁻¹x ≤ d(1 + gap) among them, from a start like `minimax`."""
     dimension = x.shape[1]
     s = mass * (dimension / float(mass.sum()))
-    white = _whitener(x, s)
-    if white is None:
-        raise np.linalg.LinAlgError("The start must give a positive definite H.")
-    xw = x @ white
+    xw = x @ whitener(x, s)
     k = np.einsum("ij,ij->i", xw, xw)
     v = np.maximum(1.0 - k, 0.1)
     iterations = 0
@@ -247,10 +245,10 @@ def largest_determinant(x: Floats, mass: Floats, *, gap: float, deadline: float 
         dv = (right - v * ds) / s - v
         v = v + min(1.0, TO_THE_BOUNDARY * _room(v, dv)) * dv
         s = s + min(1.0, TO_THE_BOUNDARY * _room(s, ds)) * ds
-        white = _whitener(x, s)
-        if white is None:
+        try:
+            xw = x @ whitener(x, s)
+        except sl.LinAlgError:
             break
-        xw = x @ white
         k = np.einsum("ij,ij->i", xw, xw)
     return Central(s, np.zeros(0), iterations, float(s.sum()) * float(k.max()) / dimension - 1.0)
 
@@ -280,16 +278,6 @@ def _factor(matrix: Floats) -> _Newton | None:
         except sl.LinAlgError:
             continue
     return None
-
-
-def _whitener(x: Floats, s: Floats) -> Floats | None:
-    """W with W Wᵀ = H(s)⁻¹, or None where H is not positive definite to working precision."""
-    try:
-        lower = sl.cholesky((x * s[:, None]).T @ x, lower=True, check_finite=False)
-    except sl.LinAlgError:
-        return None
-    inverse = sl.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
-    return np.ascontiguousarray(inverse.T)
 
 
 def _room(values: Floats, step: Floats) -> float:

@@ -12,6 +12,7 @@ from surepick import validate
 from surepick.design.directions import Family, Pairs, Rows
 from surepick.design.rounding import Allocation, apportion
 from surepick.errors import InvalidInput
+from surepick.linalg import square_root
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,9 +56,7 @@ class Certificate:
         image = self.directions @ self.matrix
         attained = float(self.weights @ np.einsum("ij,ij->i", image, self.directions))
         spread = (image * self.weights[:, None]).T @ image
-        values, vectors = np.linalg.eigh(spread)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return attained**2 / family.maximum(root, 0.0)[0]
+        return attained**2 / family.maximum(square_root(spread), 0.0)[0]
 
 
 @dataclass(frozen=True)

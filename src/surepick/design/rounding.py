@@ -51,18 +51,15 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
         raise InvalidInput(
             f"weights must all be greater than 0, got {shares.min():g}; leave out points without weight."
         )
-    total = validate.real("n", n)
-    points = len(shares)
-    if total != np.floor(total) or total < 1:
-        raise InvalidInput(f"n must be a whole number of measurements, at least 1, got {n!r}.")
+    total, points = validate.whole("n", n), len(shares)
     if total < points:
         raise InvalidInput(
-            f"n = {int(total)} measurements cannot cover the {points} points of the design, so some would never be "
+            f"n = {total} measurements cannot cover the {points} points of the design, so some would never be "
             f"measured; take n of at least {points} (n = {10 * points} keeps nine tenths of the information), or "
             "shrink the support first with reduce_support."
         )
     shares = shares / shares.sum()
-    counts = apportion_rows(shares[None, :], np.array([total]))[0]
+    counts = apportion_rows(shares[None, :], np.array([float(total)]))[0]
     return Allocation(counts.astype(np.int64), float(np.min(counts / shares) / total))
 
 
@@ -97,7 +94,10 @@ def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Fl
     rows = validate.matrix("vectors", vectors)
     shares = validate.vector("weights", weights, length=len(rows))
     if np.any(shares < 0) or not shares.any():
-        raise InvalidInput("weights must not be negative and not all zero.")
+        raise InvalidInput(
+            f"weights must not be negative and not all zero, got a smallest of {shares.min():g} and a sum of "
+            f"{shares.sum():g}; pass those of a design."
+        )
     shares = shares / shares.sum()
     kept = np.flatnonzero(shares > 0)
     moments = _moments(rows[kept])
@@ -123,8 +123,7 @@ def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Fl
             null = np.linalg.qr(null)[0]
     final = kept[alive]
     # The elimination may have gathered rounding errors; the matrix to reproduce is known, so solve for it afresh.
-    target = np.append(np.zeros(0), moments.T @ shares[kept])
-    polished = np.linalg.lstsq(moments[alive].T, target, rcond=None)[0]
+    polished = np.linalg.lstsq(moments[alive].T, moments.T @ shares[kept], rcond=None)[0]
     chosen = polished if np.all(polished > 0) else rest[alive]
     positive = chosen > 0
     return final[positive].astype(np.int64), chosen[positive] / chosen[positive].sum()

@@ -16,7 +16,7 @@ from surepick.design.frame import Active, Frame, add_spanning, frame_of, whitene
 from surepick.design.interior import minimax
 from surepick.design.result import Certificate, Limits, Outcome
 from surepick.errors import InvalidInput
-from surepick.linalg import span_of
+from surepick.linalg import span_of, square_root
 from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
@@ -130,7 +130,7 @@ class MinimaxSearch:
         self.y.add(members[lengths > 1e-9 * lengths[0]], most=self.batch, mass=1.0)
         image = self.y.vectors @ white
         slack = 1.0 - np.einsum("ij,ij->i", image, image) / (1.1 * lengths[0])
-        root = white @ _root((image / slack[:, None]).T @ image)
+        root = white @ square_root((image / slack[:, None]).T @ image)
         members, _ = self.measurements.longest(transform @ root, 4 * self.batch, self.x.members)
         self.x.add(members, most=self.batch, mass=1.0)
         if start is not None:
@@ -143,7 +143,7 @@ class MinimaxSearch:
         white = whitener(self.x.vectors, weights)
         image = self.y.vectors @ white
         lengths = np.einsum("ij,ij->i", image, image)
-        root = white @ _root((image * dual[:, None]).T @ image)
+        root = white @ square_root((image * dual[:, None]).T @ image)
         slopes = np.einsum("ij,ij->i", self.x.vectors @ root, self.x.vectors @ root)
         transform = self.frame.transform
         near = self.x.members[np.argsort(-slopes, kind="stable")[: self.batch]]
@@ -201,10 +201,10 @@ class MinimaxSearch:
         for threshold in PRUNED:
             fewer = look.weights >= threshold / len(look.weights)
             slim = self._pruned_whitener(look, fewer)
-            if slim is not None and _longest(targets @ slim) <= look.value * (1.0 + 0.1 * gap):
+            if slim is not None and longest(targets @ slim) <= look.value * (1.0 + 0.1 * gap):
                 kept, white = fewer, slim
                 break
-        value, found = self.directions.maximum(self.frame.transform @ white, _longest(targets @ white))
+        value, found = self.directions.maximum(self.frame.transform @ white, longest(targets @ white))
         return look.members[kept], look.weights[kept] / look.weights[kept].sum(), value, found
 
     def _pruned_whitener(self, look: _Look, kept: NDArray[np.bool_]) -> Floats | None:
@@ -229,11 +229,6 @@ def batch_size(rank: int) -> int:
     return max(6 * rank, 24)
 
 
-def _longest(rows: Floats) -> float:
+def longest(rows: Floats) -> float:
+    """The largest squared length of a row."""
     return float(np.max(np.einsum("ij,ij->i", rows, rows)))
-
-
-def _root(matrix: Floats) -> Floats:
-    """R with R Rᵀ = matrix, for a positive semidefinite matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

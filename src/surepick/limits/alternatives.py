@@ -182,17 +182,6 @@ def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) ->
     return np.asarray(np.where(better[:, None], nearest, guesses))
 
 
-def fixed_point(measured: Measured, normals: Floats, gaps: Floats, shift: Floats) -> Floats:
-    """Right side of θ_z − θ* = −gap·G⁻¹v/‖v‖²_{G⁻¹}, G = Σ λ·α(xᵀθ*, xᵀθ_z)·xxᵀ, which holds at the minimiser only.
-
-    (Jun et al. 2021, the equation for θ_z.) A check of the shifts found, not a way to find them.
-    """
-    weights = measured.mass * alpha(measured.logits, measured.logits + shift @ measured.x.T)
-    means = (weights @ measured.outer).reshape(len(shift), measured.x.shape[1], -1)
-    across = Inverses(means).times(normals)
-    return np.asarray(-(gaps / np.einsum("ij,ij->i", normals, across))[:, None] * across)
-
-
 def _feasible(shift: Floats, normals: Floats, gaps: Floats) -> Floats:
     """The nearest points with vᵀ(θ* + shift) = 0."""
     lacking = (gaps + np.einsum("ij,ij->i", normals, shift)) / np.einsum("ij,ij->i", normals, normals)

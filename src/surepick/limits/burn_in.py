@@ -12,26 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.confidence.theorem import Budget, largest_xi, radii
-from surepick.errors import InvalidInput
+from surepick.confidence.printed import printed_gamma
+from surepick.confidence.theorem import Budget, largest_xi
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix
 from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 
-THEOREMS = ("corrected", "proof", "printed", "li")
 GUARANTEES = {
     "corrected": Guarantee.PROVED,
     "proof": Guarantee.AS_PRINTED,
     "printed": Guarantee.AS_PRINTED,
     "li": Guarantee.CITED,
 }
+"""What stands behind each theorem's burn-in."""
+
+THEOREMS = tuple(GUARANTEES)
 
 
 def printed_information(dimension: int, lines: int, delta: float) -> float:
-    """γ = d + log(6(2+t)/δ) for t distinct asked lines: Theorem 1 of Jun et al. 2021 as printed, which is false."""
-    return _positive("dimension", dimension) + math.log(6 * (2 + lines) / validate.probability("delta", delta))
+    """γ = d + log(6(2+t)/δ) for t distinct asked lines and one query: Jun et al. 2021, Theorem 1, printed and false."""
+    return printed_gamma(validate.whole("dimension", dimension), 2 + lines, validate.probability("delta", delta))
 
 
 def proof_information(dimension: int, lines: int, delta: float) -> float:
@@ -42,7 +44,7 @@ def proof_information(dimension: int, lines: int, delta: float) -> float:
 def covering_information(dimension: int, lines: int, delta: float) -> float:
     """(d·log 6 + log((2+t)/δ))/0.0897²: the same proof with the union over the cover counted right."""
     nats = math.log((2 + lines) / validate.probability("delta", delta))
-    return (_positive("dimension", dimension) * math.log(6) + nats) / 0.0897**2
+    return (validate.whole("dimension", dimension) * math.log(6) + nats) / 0.0897**2
 
 
 def corrected_information(dimension: int, lines: int, delta: float) -> float:
@@ -53,21 +55,7 @@ def corrected_information(dimension: int, lines: int, delta: float) -> float:
     """
     delta = validate.probability("delta", delta)
     budgets = (Budget.as_in_the_paper(delta, lines), Budget.split("norm", delta, 0.5, lines, 1))
-    return max(largest_xi(_positive("dimension", dimension), budget) for budget in budgets) ** -2
-
-
-def information_for_width(dimension: int, budget: Budget, *, constant: float = 3.5, ratio: float = 2.2) -> float:
-    """1/ξ² at which the corrected theorem gives the printed conclusion: width constant·√L₁, variances within ratio."""
-    low, high = 1e-6, largest_xi(_positive("dimension", dimension), budget)
-    while high / low > 1 + 1e-5:
-        middle = math.sqrt(low * high)
-        found = radii(middle, dimension, budget)
-        narrow = found is not None and found.query <= constant * math.sqrt(budget.direction_nats)
-        if found is not None and narrow and found.shift <= math.log(ratio):
-            low = middle
-        else:
-            high = middle
-    return low**-2
+    return max(largest_xi(validate.whole("dimension", dimension), budget) for budget in budgets) ** -2
 
 
 def li_eigenvalue(dimension: int, kappa: float, delta: float) -> float:
@@ -76,7 +64,7 @@ def li_eigenvalue(dimension: int, kappa: float, delta: float) -> float:
     κ is the least slope within distance one of θ*, s(‖θ*‖ + 1). Since H ≥ κ·Σ xxᵀ, it implies 1/ξ² ≥ κ times this.
     """
     nats = math.log(3 / validate.probability("delta", delta))
-    return 8 * (_positive("dimension", dimension) ** 2 + nats) / validate.positive("kappa", kappa) ** 4
+    return 8 * (validate.whole("dimension", dimension) ** 2 + nats) / validate.positive("kappa", kappa) ** 4
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ def gaussian_burn_in(
     theorem is given the benefit of κ = s(norm + 1), as if no vector were longer than one. Jun et al. 2021 show that the
     number is polynomial in the norm for d ≥ norm², while Li's is exponential.
     """
-    d, norm = _positive("dimension", dimension), validate.positive("norm", norm)
+    d, norm = validate.whole("dimension", dimension), validate.positive("norm", norm)
     vectors = np.random.default_rng(seed).normal(size=(most, d)) / math.sqrt(d)
     weights = variance(norm * vectors[:, 0])  # θ* = norm·e₁, without loss by symmetry
 
@@ -129,12 +117,6 @@ def _first(excess: Callable[[str, int], float], theorem: str, low: int, most: in
         middle = (low + high) // 2
         low, high = (low, middle) if excess(theorem, middle) >= 1 else (middle, high)
     return float(high)
-
-
-def _positive(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidInput(f"{name} must be at least 1, got {value!r}.")
-    return value
 
 
 INFORMATION: dict[str, Callable[[int, int, float], float]] = {

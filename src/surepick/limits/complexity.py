@@ -16,6 +16,7 @@ from surepick.design import Design, Pairs, Rows, gap_optimal, max_optimal, pairs
 from surepick.design.directions import Family
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
+from surepick.limits.burn_in import printed_information
 from surepick.limits.instance import Instance
 from surepick.linalg import norms
 from surepick.logistic import variance
@@ -161,8 +162,8 @@ def fixed_g_optimal_formula(instance: Instance) -> Formula:
 
 
 def printed_gamma(instance: Instance, delta: float) -> float:
-    """γ(d) = d + log(6(2 + |X|)/δ)."""
-    return instance.frame.rank + math.log(6 * (2 + len(instance.measurements)) / validate.probability("delta", delta))
+    """γ(d) = d + log(6(2 + |X|)/δ), the printed burn-in of a design that may ask every vector."""
+    return printed_information(instance.frame.rank, len(instance.measurements), delta)
 
 
 def _round_design(instance: Instance, number: int, delta: float, width: float, gap: float) -> Design:

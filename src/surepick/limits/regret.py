@@ -48,8 +48,7 @@ def sup_logistic_regret(
     validate.one_of("constants", constants, ("corrected", "printed"))
     delta = validate.probability("delta", delta)
     kappa = validate.positive("kappa", kappa)
-    if dimension < 1 or arms < 1:
-        raise InvalidInput(f"dimension and arms must be at least 1, got {dimension} and {arms}.")
+    dimension, arms = validate.whole("dimension", dimension), validate.whole("arms", arms)
     if horizon < 3 * dimension or horizon < 4:
         raise InvalidInput(
             f"horizon must be at least 4 and three times the dimension for the bound to make sense, got {horizon}."

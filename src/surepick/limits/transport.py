@@ -35,7 +35,7 @@ from surepick.limits.alternatives import (
 from surepick.limits.complexity import rho_opt
 from surepick.limits.divergence import kl_divergence
 from surepick.limits.instance import Instance
-from surepick.linalg import ROWS_PER_BLOCK
+from surepick.linalg import blocks
 from surepick.threads import threads_for
 
 Floats = NDArray[np.float64]
@@ -251,9 +251,8 @@ class _Search:
         dual: _Look | None = None
         while True:
             measured = Measured.of(self.rows[self.x], self.instance.logits[self.x], self.mass)
-            shift = None if self.shift is None else self.shift[self.y]
             start = _Transport.start(
-                measured, self.normals[self.y], self.gaps[self.y], shift, self.w, _precision(inner)
+                measured, self.normals[self.y], self.gaps[self.y], self.shift[self.y], self.w, _precision(inner)
             )
             state, steps = follow(start, gap=inner, deadline=began + seconds)
             rounds, iterations = rounds + 1, iterations + steps
@@ -297,8 +296,7 @@ class _Search:
         weights, dual_weights = state.s / state.s.sum(), state.w / state.w.sum()
         shift = state.found.shift
         reached = np.empty(len(self.rows))
-        for start in range(0, len(self.rows), ROWS_PER_BLOCK):
-            part = slice(start, start + ROWS_PER_BLOCK)
+        for part in blocks(self.rows):
             logits = self.instance.logits[part, None]
             reached[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
         cost, floor = self._costs(state.measured.with_mass(weights), rivals, tolerance)

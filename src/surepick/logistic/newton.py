@@ -47,7 +47,7 @@ def minimise(
     normal: Floats | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 200,
-    give_up: Callable[[Progress], bool] = lambda progress: False,
+    give_up: Callable[[Progress], bool] | None = None,
 ) -> Progress:
     """Minimise a smooth convex function from `start`, moving only along normalᵀ·step = 0 if a normal is given.
 
@@ -57,8 +57,10 @@ def minimise(
     beyond; there the full step is taken if it descends by as much as that fraction would for sure, λ²((1+R)·log(1+R) −
     R)/R². For other convex functions a rise of the value halves the step.
     """
-    progress = _look(function, start, function(start), normal, 0, np.inf, tolerance)
-    while not progress.done and progress.iterations < max_iterations and not give_up(progress):
+    progress = _look(start, function(start), normal, 0, np.inf, tolerance)
+    while not progress.done and progress.iterations < max_iterations:
+        if give_up is not None and give_up(progress):
+            break
         length = movement(progress.step)
         value, slack = progress.at.value, 1e-13 * (1.0 + abs(progress.at.value))
         fraction = 1.0
@@ -75,7 +77,7 @@ def minimise(
         if not at.value <= value + slack:
             break
         previous = progress
-        progress = _look(function, point, at, normal, previous.iterations + 1, fraction * length, tolerance)
+        progress = _look(point, at, normal, previous.iterations + 1, fraction * length, tolerance)
         if previous.decrement <= STALLED and progress.decrement >= previous.decrement / 2:
             best = min(previous, progress, key=lambda each: each.decrement)
             return Progress(**{**vars(best), "iterations": progress.iterations, "done": best.factor is not None})
@@ -88,7 +90,6 @@ def _promised(decrement: float, length: float) -> float:
 
 
 def _look(
-    function: Callable[[Floats], Derivatives],
     point: Floats,
     at: Derivatives,
     normal: Floats | None,

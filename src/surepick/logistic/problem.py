@@ -102,7 +102,7 @@ class CountProblem:
             penalised = at.hessian + ridge * np.eye(len(theta))
             return Derivatives(at.value + ridge / 2 * float(theta @ theta), at.gradient + ridge * theta, penalised)
 
-        def search(point: Floats, iterations: int, give_up: Callable[[Progress], bool]) -> Progress:
+        def search(point: Floats, iterations: int, give_up: Callable[[Progress], bool] | None) -> Progress:
             return minimise(
                 function,
                 self.feasible(point),
@@ -115,7 +115,7 @@ class CountProblem:
 
         point = self._first_guess(ridge) if start is None else start
         exists_for_sure = ridge > 0
-        progress = search(point, max_iterations, _never if exists_for_sure else _diverges)
+        progress = search(point, max_iterations, None if exists_for_sure else _diverges)
         spent = progress.iterations
         reached = progress.done and (exists_for_sure or self._optimum_exists(progress))
         if not exists_for_sure and not reached:
@@ -123,7 +123,7 @@ class CountProblem:
             direction = separating_direction(self.rows, self.pulls, self.wins, orthogonal_to=self.normal)
             if direction is not None:
                 return self._separated(direction, spent)
-            progress = search(progress.point, max_iterations - spent, _never)
+            progress = search(progress.point, max_iterations - spent, None)
             spent += progress.iterations
             reached = progress.done and self._optimum_exists(progress)
         theta = progress.point
@@ -242,10 +242,6 @@ def bennett(u: Floats) -> Floats:
     small = np.clip(inside, -1e-3, 1e-3)
     series = small**2 * (1 / 2 - small * (1 / 6 - small * (1 / 12 - small * (1 / 20 - small / 30))))
     return np.where(np.abs(inside) < 1e-3, series, closed)
-
-
-def _never(progress: Progress) -> bool:
-    return False
 
 
 def _diverges(progress: Progress) -> bool:

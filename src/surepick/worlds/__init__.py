@@ -12,7 +12,7 @@ from surepick.worlds.synthetic import (
     pairs_of_pairs,
     soare,
 )
-from surepick.worlds.world import ExpectedJudge, SimulatedJudge, World, world
+from surepick.worlds.world import ExpectedJudge, SimulatedJudge, World
 from surepick.worlds.zappos import load_zappos
 
 __all__ = [
@@ -33,5 +33,4 @@ __all__ = [
     "soare",
     "turned_to_votes",
     "warm_answers",
-    "world",
 ]

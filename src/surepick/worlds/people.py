@@ -23,6 +23,7 @@ def person(*, colours: int = 37, gap: float = 0.35, norm: float | None = None, s
     Features are standardised CIELAB coordinates, their squares and products, scaled so that the longest difference
     has length one. Without `norm` it is drawn between 4 and 25.
     """
+    colours = validate.whole("colours", colours, least=2)
     rng = np.random.default_rng([seed, colours, 77])
     features = colour_features(rng.random((colours, 3)))
     gap = validate.positive("gap", gap)

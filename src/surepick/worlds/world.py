@@ -25,6 +25,10 @@ class World:
     problem: Problem
     theta: Floats
 
+    def __post_init__(self) -> None:
+        theta = validate.vector("theta", self.theta, length=self.problem.items.shape[1], tiny=True)
+        object.__setattr__(self, "theta", theta)
+
     @cached_property
     def scores(self) -> Floats:
         """zᵀθ* of every item."""
@@ -88,8 +92,3 @@ class ExpectedJudge:
         ones = np.rint(pulls * probability_of_yes(vectors @ self.theta))
         least = np.minimum(1, pulls // 2)
         return np.clip(ones, least, pulls - least).astype(np.int64)
-
-
-def world(name: str, problem: Problem, theta: ArrayLike) -> World:
-    """A world of one's own."""
-    return World(name, problem, validate.vector("theta", theta, length=problem.items.shape[1]))

@@ -104,13 +104,11 @@ def newton(
 
 
 @jit
-def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> float:
+def online_step(theta: Floats, inverse: Floats, vector: Floats, answer: float) -> None:
     """See `plain.online_step`."""
     v = dot(vector, theta)
-    weight = variance(v)
-    squared = add_outer(inverse, vector, weight)
+    add_outer(inverse, vector, variance(v))
     theta += times(inverse, vector) * (answer - yes(v))
-    return math.log1p(weight * squared)
 
 
 @jit
