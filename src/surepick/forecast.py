@@ -6,6 +6,7 @@ is as good as the guess, so it is never called proved. The least number that any
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -92,19 +93,18 @@ def forecast_further(
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
     sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
+    # A session closes stages in their order, so those after the first open one may lack answers that never come.
+    unsettled = list(dropwhile(lambda stage: not stage.left.any(), stages))
 
     def searches() -> Iterator[tuple[Floats, Verdict]]:
         for number, theta in enumerate(sample):
             judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
-            for stage in stages:
-                if stage.left.any():
-                    wins = stage.wins + np.asarray(
-                        judge.wins(problem.measurements[stage.plan.measurements], stage.left)
-                    )
-                    filled = stage.pulls + stage.left
-                    ahead = policy.absorb(ahead, stage.plan.stage, stage.plan.tally(problem, wins, filled))
-                    if (filled < stage.plan.pulls).any():  # what was skipped stays without an answer
-                        ahead = policy.close(ahead, stage.plan.stage)
+            for stage in unsettled:
+                plan, filled = stage.plan, stage.pulls + stage.left
+                wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
+                ahead = policy.absorb(ahead, plan.stage, plan.tally(problem, wins, filled))
+                if (filled < plan.pulls).any():  # what was skipped stays without an answer
+                    ahead = policy.close(ahead, plan.stage)
             yield (
                 theta,
                 run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
