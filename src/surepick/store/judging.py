@@ -5,7 +5,7 @@ is refused. An answer after a skip still counts; after an undo the question is o
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,18 +113,32 @@ def _take(connection: sa.Connection, request: Take) -> Taken | SurepickError:
 
 
 def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) -> list[Said | SurepickError]:
-    """Put messages on record: two or three statements for all of them."""
+    """Put messages on record: three statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
-    before = _record(connection, wanted)
+    while True:
+        results, rows = _said(requests, known, _record(connection, wanted))
+        if not rows:
+            return results
+        # In the order of the key, so that two processes never wait for each other.
+        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
+        if done.rowcount == len(rows):
+            return results
+        # Another process was faster with some of them: what it recorded counts, and all are judged by that.
+
+
+def _said(
+    requests: Sequence[Say], known: Mapping[str, Any], record: dict[str, list[str]]
+) -> tuple[list[Said | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
+    """What becomes of each message, one after the other, and the rows that are not on record yet."""
     results: list[Said | SurepickError] = []
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for request in requests:
-        result = _judged(request, known.get(request.question), before.get(request.question, []))
+        before = record.setdefault(request.question, [])
+        result = _judged(request, known.get(request.question), before)
         results.append(result)
-        record = before.setdefault(request.question, [])
-        if isinstance(result, Said) and result.turn == len(record):
-            record.append(result.said)
+        if isinstance(result, Said) and result.turn == len(before):
+            before.append(result.said)
             rows[result.question, result.turn] = {
                 "question": result.question,
                 "turn": result.turn,
@@ -133,18 +147,7 @@ def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) 
                 "said": result.said,
                 "at": request.now,
             }
-    if rows:
-        # In the order of the key, so that two processes never wait for each other.
-        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
-        if done.rowcount < len(rows):  # another process was faster with some of them: what it recorded counts
-            after = _record(connection, wanted)
-            results = [
-                _judged(request, known.get(request.question), after.get(request.question, []))
-                if isinstance(result, Said) and after[result.question][result.turn] != result.said
-                else result
-                for request, result in zip(requests, results, strict=True)
-            ]
-    return results
+    return results, rows
 
 
 def _judged(request: Say, question: Any, record: list[str]) -> Said | SurepickError:
