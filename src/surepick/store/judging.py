@@ -19,6 +19,9 @@ from surepick.store.schema import judges, messages, questions, studies
 PAIR_WORDS = ("a", "b", "tie", "skip")
 SINGLE_WORDS = ("yes", "no", "skip")
 
+MOST_LEASES = 10
+"""How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
+
 
 @dataclass(frozen=True)
 class Take:
@@ -37,8 +40,8 @@ class Taken:
     questions: tuple[sa.RowMapping, ...]
     open: bool
     """False where the study is over or has its verdict: then there is no need to come back."""
-    until: float
-    """When they are no longer waited for."""
+    until: tuple[float, ...]
+    """When each is no longer waited for."""
 
 
 @dataclass(frozen=True)
@@ -85,31 +88,32 @@ def _take(connection: sa.Connection, request: Take) -> Taken | SurepickError:
         return Forbidden("This judge's link was revoked.")
     final = row.verdict is not None and json.loads(row.verdict)["status"] != "open"
     if row.state != "running" or final:
-        return Taken((), open=row.state in ("running", "paused") and not final, until=request.now)
+        return Taken((), open=row.state in ("running", "paused") and not final, until=())
     mine = {"the_study": request.study, "the_judge": request.judge, "the_phase": row.phase}
     held = list(connection.execute(_in_hand, mine).mappings())[: request.n]
-    until = request.now + float(json.loads(row.settings)["lease"])
     wanted = request.n - len(held)
     fresh = (
         list(connection.execute(_ready, {"the_study": request.study, "the_phase": row.phase, "n": wanted}).mappings())
         if wanted
         else []
     )
-    if held or fresh:
+    lease, now = float(json.loads(row.settings)["lease"]), request.now
+    given = (*held, *fresh)
+    since = [now if each["leased_at"] is None else each["leased_at"] for each in given]
+    until = [min(now + lease, begun + MOST_LEASES * lease) for begun in since]
+    if given:
         connection.execute(
-            sa.update(questions)
-            .where(questions.c.id.in_([each["id"] for each in (*held, *fresh)]))
-            .values(
-                judge=request.judge,
-                leased_at=sa.func.coalesce(questions.c.leased_at, request.now),
-                leased_until=until,
-            )
+            _leasing,
+            [
+                {"the_question": each["id"], "the_judge": request.judge, "begun": begun, "ends": ends}
+                for each, begun, ends in zip(given, since, until, strict=True)
+            ],
         )
     if len(fresh) < wanted:
         connection.execute(
             sa.update(studies).where(studies.c.id == request.study, studies.c.demand < wanted).values(demand=wanted)
         )
-    return Taken((*held, *fresh), open=True, until=until)
+    return Taken(given, open=True, until=tuple(until))
 
 
 def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) -> list[Said | SurepickError]:
@@ -273,6 +277,12 @@ _ready = (
     .order_by(questions.c.number)
     .limit(sa.bindparam("n", type_=sa.Integer))
     .with_for_update(skip_locked=True)
+)
+
+_leasing = (
+    sa.update(questions)
+    .where(questions.c.id == sa.bindparam("the_question"))
+    .values(judge=sa.bindparam("the_judge"), leased_at=sa.bindparam("begun"), leased_until=sa.bindparam("ends"))
 )
 
 _asked = (
