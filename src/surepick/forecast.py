@@ -24,6 +24,9 @@ Integers = NDArray[np.int64]
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
 
+FRESH = 0.25
+"""A forecast serves until so many more answers are in, relative to those it was made with."""
+
 COARSE = 0.1
 """Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
 
@@ -113,6 +116,11 @@ def forecast_further(
     answered = sum(int(stage.pulls.sum()) for stage in stages)
     asked = answered + sum(int(stage.left.sum()) for stage in stages)
     return _collected(problem, policy, searches(), price, answered=answered)
+
+
+def outdated(made_at: int, answered: int) -> bool:
+    """Whether a forecast that was made with so many answers should be made anew, now that there are so many."""
+    return not 0 <= answered - made_at <= FRESH * made_at
 
 
 def _collected(

@@ -276,6 +276,3 @@ class Health(BaseModel):
     database: str
     version: str
     waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
-
-
-Json = dict[str, Any]

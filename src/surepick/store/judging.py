@@ -86,9 +86,8 @@ def _take(connection: sa.Connection, request: Take) -> Taken | SurepickError:
         return NotFound(f"There is no judge of this link in study {request.study!r}.")
     if row.revoked:
         return Forbidden("This judge's link was revoked.")
-    final = row.verdict is not None and json.loads(row.verdict)["status"] != "open"
-    if row.state != "running" or final:
-        return Taken((), open=row.state in ("running", "paused") and not final, until=())
+    if row.state != "running" or row.decided is not None:
+        return Taken((), open=row.state in ("running", "paused") and row.decided is None, until=())
     mine = {"the_study": request.study, "the_judge": request.judge, "the_phase": row.phase}
     held = list(connection.execute(_in_hand, mine).mappings())[: request.n]
     wanted = request.n - len(held)
@@ -205,8 +204,7 @@ def _undo(connection: sa.Connection, request: Undo) -> Said | SurepickError:
         return Said(last.question, "undo", last.turn)
     if study.state not in ("running", "paused"):
         return Conflict(f"This study is {study.state}; its answers stay.")
-    final = study.verdict is not None and json.loads(study.verdict)["status"] != "open"
-    if final or last.phase != study.phase or last.stage < study.sealed:
+    if study.decided is not None or last.phase != study.phase or last.stage < study.sealed:
         return Conflict(
             "This answer can no longer be undone: its stage has been evaluated, and a change now would depend on what "
             "it showed."
@@ -241,7 +239,7 @@ def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]
 
 
 _study_of_judge = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.verdict, judges.c.revoked)
+    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.decided, judges.c.revoked)
     .join(judges, judges.c.study == studies.c.id)
     .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
 )
@@ -301,7 +299,7 @@ _told = (
 )
 
 _shared_study = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.sealed, studies.c.verdict)
+    sa.select(studies.c.state, studies.c.phase, studies.c.sealed, studies.c.decided)
     .where(studies.c.id == sa.bindparam("the_study"))
     .with_for_update(read=True)
 )
