@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from surepick.contextual import NAMES
 from surepick.contextual.session import Order
 from surepick.identify.menu import POLICIES
-from surepick.store.studies import Kind, State
+from surepick.items import Kind
+from surepick.store.studies import State
 
 
 def _printable(text: str) -> str:
