@@ -73,7 +73,8 @@ def run_study(
 ) -> tuple[list[Row], dict[str, Any]]:
     """Run what is not done yet, and write rows (CSV, Parquet where possible) and summary.json to `out`.
 
-    Figures are drawn by whoever wants them (`study.draw`). The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
+    The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
+    Figures are drawn by whoever wants them (`study.draw`).
     """
     tasks = study.tasks(options)
     keys = [_key(study, options, task) for task in tasks]
