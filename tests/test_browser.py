@@ -113,6 +113,18 @@ def test_a_judge_answers_to_the_verdict(house: House, visit: Any, how: str, size
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_judge_for_whom_no_second_question_is_ready_asks_now_and_then(house: House, visit: Any) -> None:
+    study = house.study(budget=2)
+    page = visit(house.link(study))
+    assert answer(page, "keyboard")
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url) if "/questions" in sent.url else None)
+    page.wait_for_timeout(2_000)  # with the last question in hand
+    assert 1 <= len(asked) < 10
+    answer_to_the_end(page, "keyboard")
+    assert house.result(study)["status"] == "budget spent"
+
+
 def test_undo_takes_the_last_answer_back_until_it_was_evaluated(house: House, visit: Any) -> None:
     study = house.study()
     page = visit(house.link(study))

@@ -80,6 +80,22 @@ def test_the_picture_of_the_layers_is_that_of_the_contract():
     assert drawn["PICTURE"].read_text() == drawn["picture"](), "run python docs/draw_layers.py"
 
 
+def test_every_hop_of_the_architecture_is_where_it_says():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    hops = re.findall(r"`([\w/]+\.(?:py|js))`: (`[\w.]+`(?:, `[\w.]+`)*)", page)
+    assert len(hops) > 40
+    for file, names in hops:
+        (path,) = [
+            path for path in (ROOT / "src" / "surepick").rglob(Path(file).name) if path.as_posix().endswith(file)
+        ]
+        for name in re.findall(r"`([\w.]+)`", names):
+            for part in name.split("."):
+                made = rf"^\s*(?:(?:export |async )*(?:def|class|function) {part}\b|{part}\(|{part}\b.* = )"
+                assert re.search(made, path.read_text(), re.MULTILINE), (
+                    f"{file} has no {part}; docs/architecture.md says so"
+                )
+
+
 def test_every_dependency_has_its_reason():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].items()

@@ -142,6 +142,18 @@ def test_skipped_questions_are_not_forecast(problem):
     assert session.forecast(draws=2).questions.min() >= stage.plan.total - 30
 
 
+def test_a_tie_in_a_stage_after_an_open_one_does_not_stop_the_forecast(problem):
+    session = Session(problem, policy_named("anytime", delta=0.3, budget=2000), seed=1)
+    judge = World("truth", problem, 2 * THETA).judge(5)
+    for _ in range(20):
+        for question in session.ask(1):
+            session.tell(question.id, judge(question))
+    _, tied, answered = session.ask(3)  # the first stays open, so that the tie's stage is not closed yet
+    session.tie(tied.id)
+    session.tell(answered.id, judge(answered))
+    assert session.forecast(draws=3).decided == 3
+
+
 def test_plausible_truths_follow_the_answers(problem):
     rows = problem.measurements
     none = Tally(rows, np.zeros(len(rows), dtype=int), np.zeros(len(rows), dtype=int))

@@ -112,6 +112,27 @@ def test_an_expired_question_is_not_waited_for_and_its_late_answer_still_counts(
     assert well(desk)
 
 
+def test_a_page_that_nobody_sits_at_does_not_hold_up_the_others_for_ever(desk: Desk) -> None:
+    one = desk.begin(lease=60, budget=5)
+    away, flo = desk.judge(one, "away"), desk.judge(one, "flo")
+    first = desk.now
+    held = away.take(2)["questions"]
+    assert [question["expires"] for question in held] == [first + 60] * 2
+    flo.work(3)
+    while desk.now < first + 590:
+        assert [question["id"] for question in away.take(2)["questions"]] == [question["id"] for question in held]
+        desk.planner.round()
+        assert flo.take(1) | {"remaining": None} == {"questions": [], "open": True, "answered": 3, "remaining": None}
+        desk.now += 20
+    assert [question["expires"] for question in away.take(2)["questions"]] == [first + 600] * 2
+    desk.now = first + 601
+    desk.planner.round()
+    assert not flo.take(1)["open"]
+    result = desk.get(f"/studies/{one}/result")
+    assert (result["status"], result["questions"]) == ("budget spent", 3)
+    assert well(desk)
+
+
 def test_skip_tie_and_an_answer_after_a_skip(desk: Desk) -> None:
     one = desk.begin()
     judge = desk.judge(one)

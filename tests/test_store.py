@@ -19,7 +19,7 @@ from databases import fresh_database, postgres_folder
 from service_desk import Desk
 from surepick import InvalidInput
 from surepick.cli import app
-from surepick.store import Database, Planner, Writer, open_database, studies
+from surepick.store import Conflict, Database, Planner, Writer, judging, open_database, studies
 from surepick.store.database import clean_url
 from surepick.store.judging import Said, Say, say
 from surepick.store.planner import Overtaken
@@ -118,6 +118,26 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(desk: Desk,
     assert wrong(desk.service.database) == []
 
 
+def test_what_another_process_recorded_a_moment_before_counts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = desk.begin()
+    judge = desk.judge(one)
+    skipped, answered = (question["id"] for question in judge.take(2)["questions"])
+    judge.say(skipped, "skip")
+    judge.say(answered, "a")
+    stale: list[dict[str, list[str]]] = [{}]  # read before those two were committed
+    read = judging._record
+    monkeypatch.setattr(judging, "_record", lambda *about: stale.pop() if stale else read(*about))
+    requests = [Say(one, judge.id, *said, desk.now) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
+    with desk.service.database.writing() as connection:
+        late, other, again = say(desk.service.database, connection, requests)
+    assert late == Said(skipped, "b", 1)  # an answer after a skip counts
+    assert isinstance(other, Conflict)
+    assert again == Said(answered, "a", 0)
+    desk.planner.round()
+    assert desk.get(f"/studies/{one}")["answers"] == 2
+    assert wrong(desk.service.database) == []
+
+
 def test_a_failed_transaction_fails_only_the_request_that_broke_it(desk: Desk) -> None:
     def fussy(database: Database, connection: sa.Connection, requests: Any) -> list[int]:
         if any(request < 0 for request in requests):
@@ -151,6 +171,19 @@ def test_a_planner_that_was_overtaken_writes_nothing(desk: Desk) -> None:
         desk.planner._file(one, hand)
     assert desk.get(f"/studies/{one}") == before
     assert wrong(desk.service.database) == []
+
+
+def test_a_planner_gives_back_what_has_no_more_work(desk: Desk) -> None:
+    decided, waiting = desk.begin(epsilon=4.0), desk.begin(budget=2)
+    desk.judge(decided).work()
+    desk.judge(waiting).take(2)  # all that may be asked: nothing can be planned before the answers come
+    assert set(desk.planner._hands) == {decided, waiting}
+    desk.now += 61
+    desk.planner.round()
+    assert set(desk.planner._hands) == {waiting}  # given back, it would be claimed and replayed at once
+    desk.post(f"/studies/{waiting}/state", {"state": "closed"})
+    desk.planner.round()
+    assert desk.planner._hands == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ is as good as the guess, so it is never called proved. The least number that any
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ Integers = NDArray[np.int64]
 
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
+
+FRESH = 0.25
+"""A forecast serves until so many more answers are in, relative to those it was made with."""
 
 COARSE = 0.1
 """Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
@@ -92,19 +96,18 @@ def forecast_further(
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
     sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
+    # A session closes stages in their order, so those after the first open one may lack answers that never come.
+    unsettled = list(dropwhile(lambda stage: not stage.left.any(), stages))
 
     def searches() -> Iterator[tuple[Floats, Verdict]]:
         for number, theta in enumerate(sample):
             judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
-            for stage in stages:
-                if stage.left.any():
-                    wins = stage.wins + np.asarray(
-                        judge.wins(problem.measurements[stage.plan.measurements], stage.left)
-                    )
-                    filled = stage.pulls + stage.left
-                    ahead = policy.absorb(ahead, stage.plan.stage, stage.plan.tally(problem, wins, filled))
-                    if (filled < stage.plan.pulls).any():  # what was skipped stays without an answer
-                        ahead = policy.close(ahead, stage.plan.stage)
+            for stage in unsettled:
+                plan, filled = stage.plan, stage.pulls + stage.left
+                wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
+                ahead = policy.absorb(ahead, plan.stage, plan.tally(problem, wins, filled))
+                if (filled < plan.pulls).any():  # what was skipped stays without an answer
+                    ahead = policy.close(ahead, plan.stage)
             yield (
                 theta,
                 run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
@@ -113,6 +116,11 @@ def forecast_further(
     answered = sum(int(stage.pulls.sum()) for stage in stages)
     asked = answered + sum(int(stage.left.sum()) for stage in stages)
     return _collected(problem, policy, searches(), price, answered=answered)
+
+
+def outdated(made_at: int, answered: int) -> bool:
+    """Whether a forecast that was made with so many answers should be made anew, now that there are so many."""
+    return not 0 <= answered - made_at <= FRESH * made_at
 
 
 def _collected(

@@ -1,6 +1,7 @@
 """Answers and points of interest from the tables users have, as tallies and vectors."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,24 +35,33 @@ class Recorded:
     def points(self, path: Path) -> tuple[list[str], Floats]:
         """Names and vectors of the points to evaluate: feature rows, items, or pairs of items."""
         table = read_table(path)
-        if self.items is not None and "item_a" in table and "item_b" in table:
-            vectors = item_vectors(self.items, self.features)
-            pairs = list(zip(table.text("item_a"), table.text("item_b"), strict=True))
-            rows = [_look_up(vectors, a, table, i) - _look_up(vectors, b, table, i) for i, (a, b) in enumerate(pairs)]
-            return [f"{a} − {b}" for a, b in pairs], np.array(rows)
-        if self.items is not None and "item" in table:
-            vectors = item_vectors(self.items, self.features)
-            names = table.text("item")
-            return names, np.array([_look_up(vectors, name, table, i) for i, name in enumerate(names)])
-        missing = [name for name in self.features if name not in table]
-        if missing:
-            raise InvalidInput(
-                f"{table.source} lacks the feature column {missing[0]!r} of the answers; "
-                f"it needs {', '.join(self.features)}."
-            )
-        values = table.numbers(self.features)
-        labels = table.text("label") if "label" in table else [_short(row) for row in values]
-        return labels, values
+        about_items = "item" in table or "item_a" in table
+        vectors = _item_vectors(self.items, self.features) if self.items is not None and about_items else {}
+        return points_of(table, vectors, self.features)
+
+
+def points_of(table: Table, vectors: Mapping[str, Floats], features: list[str]) -> tuple[list[str], Floats]:
+    """Names and vectors of the rows of a table: pairs of items, items, or where it names none, rows of features."""
+    if vectors and "item_a" in table and "item_b" in table:
+        pairs = list(zip(table.text("item_a"), table.text("item_b"), strict=True))
+        rows = [_look_up(vectors, a, table, i) - _look_up(vectors, b, table, i) for i, (a, b) in enumerate(pairs)]
+        return [f"{a} − {b}" for a, b in pairs], np.array(rows)
+    if vectors and "item" in table:
+        names = table.text("item")
+        return names, np.array([_look_up(vectors, name, table, i) for i, name in enumerate(names)])
+    if not features:
+        raise InvalidInput(
+            f"{table.source} must have a column item, or columns item_a and item_b: items lack features."
+        )
+    missing = [name for name in features if name not in table]
+    if missing:
+        raise InvalidInput(
+            f"{table.source} lacks the feature column {missing[0]!r}; it needs {', '.join(features)}"
+            f"{', or a column item, or columns item_a and item_b' if vectors else ''}."
+        )
+    values = table.numbers(features)
+    labels = table.text("label") if "label" in table else [_short(row) for row in values]
+    return labels, values
 
 
 def read_answers(path: Path, items: Path | None) -> Recorded:
@@ -62,7 +72,7 @@ def read_answers(path: Path, items: Path | None) -> Recorded:
         if known is None:
             raise InvalidInput(f"{table.source} holds answers about items; pass their features with --items FILE.")
         return _about_items(table, known)
-    features = feature_columns(table)
+    features = _features_of(table)
     vectors = table.numbers(features)
     if "pulls" in table:
         counts = table.numbers(["pulls", "wins"])
@@ -71,27 +81,35 @@ def read_answers(path: Path, items: Path | None) -> Recorded:
     return Recorded(in_given_order(Tally.from_answers(vectors[keep], ones)), features, known, left_out)
 
 
-def feature_columns(table: Table) -> list[str]:
-    """Names of the feature columns: all but those with a meaning of their own."""
-    names = [name for name in table.columns if name not in NOT_FEATURES + BOOKKEEPING]
+def feature_columns(table: Table, *besides: str | None) -> list[str]:
+    """Names of the feature columns: all but those with a meaning of their own, and those named besides."""
+    return [name for name in table.columns if name not in (*NOT_FEATURES, *BOOKKEEPING, *besides)]
+
+
+def item_names(items: Table) -> list[str]:
+    """The names of the items, each once."""
+    names = items.text("item")
+    repeated, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise InvalidInput(f"{items.source} lists the item {repeated!r} more than once; names must differ.")
+    return names
+
+
+def _features_of(table: Table) -> list[str]:
+    names = feature_columns(table)
     if not names:
         raise InvalidInput(f"{table.source} has no feature columns; it has only {', '.join(table.columns)}.")
     return names
 
 
-def item_vectors(items: Table, features: list[str]) -> dict[str, Floats]:
+def _item_vectors(items: Table, features: list[str]) -> dict[str, Floats]:
     """The vector of every item by its name."""
-    names = items.text("item")
-    vectors = dict(zip(names, items.numbers(features), strict=True))
-    if len(vectors) < len(names):
-        repeated, _ = Counter(names).most_common(1)[0]
-        raise InvalidInput(f"{items.source} lists the item {repeated!r} more than once; names must differ.")
-    return vectors
+    return dict(zip(item_names(items), items.numbers(features), strict=True))
 
 
 def _about_items(table: Table, items: Table) -> Recorded:
-    features = feature_columns(items)
-    vectors = item_vectors(items, features)
+    features = _features_of(items)
+    vectors = _item_vectors(items, features)
     if "winner" not in table:
         keep, ones, left_out = _yes_no(table)
         rows = [_look_up(vectors, table.text("item")[i], table, i) for i in keep]
@@ -130,7 +148,7 @@ def _yes_no(table: Table) -> tuple[list[int], NDArray[np.int64], list[str]]:
     return keep, np.array(ones, dtype=np.int64), left_out
 
 
-def _look_up(vectors: dict[str, Floats], name: str, table: Table, row: int) -> Floats:
+def _look_up(vectors: Mapping[str, Floats], name: str, table: Table, row: int) -> Floats:
     if name not in vectors:
         raise table.refusal(row, f"item {name!r} is not in the items file")
     return vectors[name]

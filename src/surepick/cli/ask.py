@@ -143,7 +143,7 @@ class _Conversation:
 
     def _next(self) -> "Question | None":
         new = [self._waiting.popleft()] if self._waiting else self._session.ask(1)
-        if not new and self._last is not None:  # the answer held back decides
+        if not new and self._last is not None:  # the policy may wait for the answer held back
             self._file_last()
             new = self._session.ask(1)
         return new[0] if new else None

@@ -38,7 +38,7 @@ def design(
     from surepick.tables import read_table
 
     table = read_table(items)
-    names, vectors = read_items(table, score)
+    names, vectors = named_vectors(table, score)
     result = _solve(table, names, vectors, criterion, ask, at, score, gap, max_seconds)
     result, allocation = _rounded(result, vectors, n)
     questions = _questions(result, names)
@@ -70,18 +70,13 @@ def design(
         raise typer.Exit(1)
 
 
-def read_items(table: "Table", score: str | None) -> "tuple[list[str], NDArray[np.float64]]":
+def named_vectors(table: "Table", score: str | None) -> "tuple[list[str], NDArray[np.float64]]":
     """Names and vectors; items without features get one coordinate each."""
     import numpy as np
 
-    from surepick.cli.answers import BOOKKEEPING, NOT_FEATURES
-    from surepick.errors import InvalidInput
+    from surepick.cli.answers import feature_columns, item_names
 
-    names = table.text("item")
-    if len(set(names)) < len(names):
-        repeated = next(name for place, name in enumerate(names) if name in names[:place])
-        raise InvalidInput(f"{table.source} lists the item {repeated!r} more than once; names must differ.")
-    features = [name for name in table.columns if name not in (*NOT_FEATURES, *BOOKKEEPING, score)]
+    names, features = item_names(table), feature_columns(table, score)
     return names, table.numbers(features) if features else np.eye(len(names))
 
 
@@ -96,8 +91,10 @@ def _solve(
     gap: float,
     max_seconds: float | None,
 ) -> "Design":
+    from surepick.cli.answers import feature_columns, points_of
     from surepick.design import Pairs, Rows, d_optimal, g_optimal, gap_optimal, pairs_optimal, xy_optimal
     from surepick.errors import InvalidInput
+    from surepick.tables import read_table
 
     measurements = Pairs(vectors) if ask == "pairs" else Rows(vectors, name="items")
     if criterion == "g":
@@ -109,7 +106,8 @@ def _solve(
     if criterion == "xy":
         if at is None:
             raise InvalidInput("The criterion xy needs --at FILE with what is to be known.")
-        directions = _directions(at, table, names, vectors)
+        by_name = dict(zip(names, vectors, strict=True))
+        _, directions = points_of(read_table(at), by_name, feature_columns(table, score))
         return xy_optimal(measurements, directions, gap=gap, max_seconds=max_seconds)
     if score is None:
         raise InvalidInput("The criterion gap needs --score COLUMN, the score of every item; the largest is the best.")
@@ -117,36 +115,6 @@ def _solve(
     best = int(scores.argmax())
     gaps = scores[best] - scores
     return gap_optimal(measurements, vectors, best=best, gaps=gaps, gap=gap, max_seconds=max_seconds)
-
-
-def _directions(path: Path, items: "Table", names: list[str], vectors: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """What is to be known: differences of items, items, or rows of features."""
-    import numpy as np
-
-    from surepick.errors import InvalidInput
-    from surepick.tables import read_table
-
-    table = read_table(path)
-    places = {name: place for place, name in enumerate(names)}
-
-    def rows(column: str) -> "NDArray[np.float64]":
-        found = []
-        for line, name in enumerate(table.text(column)):
-            if name not in places:
-                raise table.refusal(line, f"item {name!r} is not in the items file")
-            found.append(vectors[places[name]])
-        return np.array(found)
-
-    if "item_a" in table and "item_b" in table:
-        return np.asarray(rows("item_a") - rows("item_b"))
-    if "item" in table:
-        return rows("item")
-    features = [name for name in items.columns if name in table]
-    if len(features) != vectors.shape[1]:
-        raise InvalidInput(
-            f"{table.source} must have a column item, columns item_a and item_b, or all feature columns."
-        )
-    return table.numbers(features)
 
 
 def _rounded(result: "Design", vectors: "NDArray[np.float64]", n: int | None) -> "tuple[Design, Allocation | None]":

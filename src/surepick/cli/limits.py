@@ -47,14 +47,14 @@ def limits(
     """The least number of questions, certified, beside forecasts and printed formulas. Exit code 1 if not certified."""
     from dataclasses import replace
 
-    from surepick.cli.design import read_items
+    from surepick.cli.design import named_vectors
     from surepick.cli.output import print_json
     from surepick.guarantee import Guarantee
     from surepick.limits import Instance, lower_bound, rho_opt, rho_star
     from surepick.tables import read_table
 
     table = read_table(items)
-    names, vectors = read_items(table, None)
+    names, vectors = named_vectors(table, None)
     truth = _truth(table, names, vectors, theta, answers, items)
     instance = Instance(_measurements(vectors, ask, seed), vectors, truth, names=names)
     bound = lower_bound(instance, delta=delta, gap=gap)
@@ -140,10 +140,9 @@ def _truth(
     if (theta is None) == (answers is None):
         raise InvalidInput("Pass either --theta FILE, the assumed truth, or --answers FILE to estimate it from.")
     if theta is not None:
-        from surepick.cli.answers import BOOKKEEPING, NOT_FEATURES
+        from surepick.cli.answers import feature_columns
 
-        features = [name for name in table.columns if name not in NOT_FEATURES + BOOKKEEPING] or names
-        return read_theta(theta, features)
+        return read_theta(theta, feature_columns(table) or names)
     from surepick.cli.answers import read_answers
     from surepick.confidence.result import pooled
     from surepick.logistic import fit

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -127,7 +127,7 @@ class Watch:
         if evidence is not None:
             shown = min(max(evidence, 0.0), self._needed)
             bar = ProgressBar(total=self._needed, completed=shown, width=40)
-            grid.add_row("evidence", Group(bar))
+            grid.add_row("evidence", bar)
         further = "" if self._horizon is None else self._horizon.sentence(search.session)
         if further:
             grid.add_row("to come", further)

@@ -13,6 +13,7 @@ from surepick.cli.panel import Panel, Reply
 from surepick.errors import InvalidInput
 from surepick.identify import Policy, Problem
 from surepick.session import Question, Session, file_answer
+from surepick.session.session import described
 
 GIVE_UP = 3
 """Questions in a row, for every seat, without an answer because of trouble, after which the search ends."""
@@ -34,7 +35,7 @@ class Search:
     """On all answers of the log, those before this call too."""
     troubles: list[str] = field(default_factory=list)
     ended: str | None = None
-    """"votes ran out", "cost cap reached", "judges failed" or "interrupted"."""
+    """"cost cap reached", "judges failed" or "interrupted"."""
     began: float = field(default_factory=time.perf_counter)
     _failing: int = 0
     _open: deque[Question] = field(default_factory=deque)
@@ -109,10 +110,9 @@ def open_session(problem: Problem, policy: Policy[Any], seed: int, path: Path | 
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not a log of surepick; name another file with --state.") from None
     head = session.log[0]
-    describe = getattr(policy, "to_json", lambda: {"name": policy.name})
     for what, logged, wanted in (
         ("items or questions", head["problem"], problem.to_json()),
-        ("policy, delta, epsilon, budget or old votes", head["policy"], json.loads(json.dumps(describe()))),
+        ("policy, delta, epsilon, budget or old votes", head["policy"], json.loads(json.dumps(described(policy)))),
         ("seed", head["seed"], seed),
     ):
         if logged != wanted:

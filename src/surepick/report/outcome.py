@@ -68,11 +68,6 @@ class Outcome:
         proved = self.verdict.status.decided and self.verdict.guarantee == "proved" and len(self.verdict.rivals) > 0
         return self.session.certificate() if proved and hasattr(self.session.policy, "certificate") else None
 
-    @property
-    def evidence(self) -> float | None:
-        """Nats of evidence against the rival least refuted; None for policies that do not weigh evidence."""
-        return self.verdict.weakest
-
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Whether what the verdict takes for granted is in doubt."""
@@ -98,7 +93,7 @@ class Outcome:
             "delta": verdict.delta,
             "epsilon": verdict.epsilon,
             "questions": verdict.questions,
-            "evidence": self.evidence,
+            "evidence": verdict.weakest,
             "rivals": [rival.to_json() for rival in verdict.rivals],
             "seconds": self.seconds,
             "policy": verdict.policy,

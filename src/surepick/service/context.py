@@ -47,14 +47,9 @@ class Service:
         return await asyncio.wrap_future(self.writer.submit(handler, request))
 
 
-def service_of(request: Request) -> Service:
-    """The running service."""
+async def _service(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
-
-
-async def _service(request: Request) -> Service:
-    return service_of(request)
 
 
 Running = Annotated[Service, Depends(_service)]

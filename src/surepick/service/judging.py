@@ -63,7 +63,9 @@ def _shown(service: Service, study: str, taken: judging.Taken) -> QuestionsOut:
         row = studies.get(connection, study)
         shown = studies.shown(connection, study, names)
     return QuestionsOut(
-        questions=[views.question(study, each, taken.until, shown) for each in taken.questions],
+        questions=[
+            views.question(study, each, until, shown) for each, until in zip(taken.questions, taken.until, strict=True)
+        ],
         open=taken.open,
         answered=row["answered"],
         remaining=views.remaining(row),

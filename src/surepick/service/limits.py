@@ -1,4 +1,4 @@
-"""Limits of what one visitor may ask for: requests a second, and bytes of a request."""
+"""How many requests a second one visitor may send."""
 
 import time
 from collections import OrderedDict

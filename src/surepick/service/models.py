@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from surepick.contextual import NAMES
 from surepick.contextual.session import Order
 from surepick.identify.menu import POLICIES
-from surepick.store.studies import Kind, State
+from surepick.items import Kind
+from surepick.store.studies import State
 
 
 def _printable(text: str) -> str:
@@ -276,6 +277,3 @@ class Health(BaseModel):
     database: str
     version: str
     waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
-
-
-Json = dict[str, Any]

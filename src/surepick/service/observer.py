@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from scipy.special import expit
 
 from surepick.checks import SKIP, TIE, Answers, check_all
+from surepick.forecast import outdated
 from surepick.logistic import Tally, fit
 from surepick.report.history import appearances, standing
 from surepick.session import Session
@@ -42,9 +43,6 @@ FORECAST_ITEMS = 200
 
 FORECAST_FROM = 5
 """Answers before the first forecast; what was known before is nothing."""
-
-FRESH = 0.25
-"""A forecast serves until so many more answers are in, relative to those it was made with."""
 
 
 def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
@@ -106,7 +104,7 @@ def foresee(database: Database, clock: Callable[[], float] = time.time) -> bool:
     """Simulate the rest of the studies whose forecast is out of date; whether there was one."""
     with database.reading() as connection:
         rows = connection.execute(_foreseeable, {"now": clock(), "least": FORECAST_FROM}).all()
-    due = [row for row in rows if _stale(row.answered, row.forecast)]
+    due = [row for row in rows if row.forecast is None or outdated(json.loads(row.forecast)["at"], row.answered)]
     for row in due:
         begun = clock()
         if not _claim(database, row.id, studies.c.forecast_from, row.forecast_from, begun):
@@ -122,13 +120,6 @@ def foresee(database: Database, clock: Callable[[], float] = time.time) -> bool:
                 .values(forecast=json.dumps(found), forecast_from=clock() + 2 * (clock() - begun))
             )
     return bool(due)
-
-
-def _stale(answered: int, forecast: str | None) -> bool:
-    if forecast is None:
-        return True
-    at = json.loads(forecast)["at"]
-    return not 0 <= answered - at <= FRESH * at
 
 
 def _claim(database: Database, study: str, column: Any, before: float, now: float) -> bool:

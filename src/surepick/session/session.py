@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
-from surepick.forecast import FEWEST, OpenStage, forecast_further
+from surepick.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
 from surepick.session.question import Question
 from surepick.session.table import answers_of
@@ -27,9 +27,6 @@ Event = dict[str, Any]
 
 FORMAT = 3
 """Version of the log's format."""
-
-FRESH = 0.25
-"""A forecast serves until so many more answers are in, relative to those it was made with."""
 
 
 @dataclass
@@ -82,7 +79,6 @@ class Session:
         path: str | PathLike[str] | None = None,
     ) -> None:
         policy = policy or Anytime()
-        describe = getattr(policy, "to_json", None)
         self._set_up(problem, policy, seed, None if path is None else Path(path))
         if self._path is not None and self._path.exists() and self._path.stat().st_size:
             raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
@@ -91,7 +87,7 @@ class Session:
                 "event": "session",
                 "format": FORMAT,
                 "seed": seed,
-                "policy": {"name": policy.name} if describe is None else describe(),
+                "policy": described(policy),
                 "problem": problem.to_json(),
             }
         )
@@ -303,7 +299,7 @@ class Session:
             nothing = np.zeros(draws, dtype=np.int64)
             return Forecast(self.policy.name, nothing, nothing.astype(bool), 0, 0, price)
         kept = self._forecast
-        if kept is None or kept.made_with != (draws, seed) or not 0 <= self.answered - kept.at <= FRESH * kept.at:
+        if kept is None or kept.made_with != (draws, seed) or outdated(kept.at, self.answered):
             made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
             kept = self._forecast = _Kept(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
@@ -429,6 +425,13 @@ class Session:
         self._settle()
         self._sealed = self.complete_stages
         self._verdict = Verdict.from_json(event)
+
+
+def described(policy: Policy[Any]) -> dict[str, Any]:
+    """A policy as the log has it: name and options, or the name alone of one that does not tell more."""
+    describe = getattr(policy, "to_json", None)
+    fields: dict[str, Any] = {"name": policy.name} if describe is None else describe()
+    return fields
 
 
 def _source(judge: str | None, cost: float | None) -> Event:

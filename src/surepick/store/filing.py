@@ -5,9 +5,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from surepick.session import Session
+from surepick.session import Answer, Session, file_answer
 from surepick.store import log, need
 from surepick.store.schema import messages, questions
+
+MEANING: dict[str, Answer] = {"a": 1, "yes": 1, "b": 0, "no": 0, "tie": "tie", "skip": None}
+"""What a judge's word is to the session."""
 
 NO_EVENT = -1
 """`seq` of a message that changes nothing: a skip or tie of a question that had expired before."""
@@ -47,19 +50,15 @@ def tell(session: Session, question: int, said: str, judge: str) -> None:
     """One message to the session."""
     if said == "undo":
         session.undo(question)
-    elif said == "skip":
-        session.skip(question, judge=judge)
-    elif said == "tie":
-        session.tie(question, judge=judge)
     else:
-        session.tell(question, int(said in ("a", "yes")), judge=judge)
+        file_answer(session, question, MEANING[said], judge=judge)
 
 
 def _late_event(message: Any) -> log.Event:
     event: log.Event = {"id": message["number"], "judge": message["judge"]}
     if message["said"] in ("skip", "tie"):
         return {"event": message["said"], **event}
-    return {"event": "answer", "answer": int(message["said"] in ("a", "yes")), **event}
+    return {"event": "answer", "answer": MEANING[message["said"]], **event}
 
 
 def _mark(connection: sa.Connection, filed: Sequence[tuple[Any, int]]) -> None:

@@ -5,7 +5,7 @@ is refused. An answer after a skip still counts; after an undo the question is o
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from surepick.store.schema import judges, messages, questions, studies
 
 PAIR_WORDS = ("a", "b", "tie", "skip")
 SINGLE_WORDS = ("yes", "no", "skip")
+
+MOST_LEASES = 10
+"""How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,8 @@ class Taken:
     questions: tuple[sa.RowMapping, ...]
     open: bool
     """False where the study is over or has its verdict: then there is no need to come back."""
-    until: float
-    """When they are no longer waited for."""
+    until: tuple[float, ...]
+    """When each is no longer waited for."""
 
 
 @dataclass(frozen=True)
@@ -83,48 +86,62 @@ def _take(connection: sa.Connection, request: Take) -> Taken | SurepickError:
         return NotFound(f"There is no judge of this link in study {request.study!r}.")
     if row.revoked:
         return Forbidden("This judge's link was revoked.")
-    final = row.verdict is not None and json.loads(row.verdict)["status"] != "open"
-    if row.state != "running" or final:
-        return Taken((), open=row.state in ("running", "paused") and not final, until=request.now)
+    if row.state != "running" or row.decided is not None:
+        return Taken((), open=row.state in ("running", "paused") and row.decided is None, until=())
     mine = {"the_study": request.study, "the_judge": request.judge, "the_phase": row.phase}
     held = list(connection.execute(_in_hand, mine).mappings())[: request.n]
-    until = request.now + float(json.loads(row.settings)["lease"])
     wanted = request.n - len(held)
     fresh = (
         list(connection.execute(_ready, {"the_study": request.study, "the_phase": row.phase, "n": wanted}).mappings())
         if wanted
         else []
     )
-    if held or fresh:
+    lease, now = float(json.loads(row.settings)["lease"]), request.now
+    given = (*held, *fresh)
+    since = [now if each["leased_at"] is None else each["leased_at"] for each in given]
+    until = [min(now + lease, begun + MOST_LEASES * lease) for begun in since]
+    if given:
         connection.execute(
-            sa.update(questions)
-            .where(questions.c.id.in_([each["id"] for each in (*held, *fresh)]))
-            .values(
-                judge=request.judge,
-                leased_at=sa.func.coalesce(questions.c.leased_at, request.now),
-                leased_until=until,
-            )
+            _leasing,
+            [
+                {"the_question": each["id"], "the_judge": request.judge, "begun": begun, "ends": ends}
+                for each, begun, ends in zip(given, since, until, strict=True)
+            ],
         )
     if len(fresh) < wanted:
         connection.execute(
             sa.update(studies).where(studies.c.id == request.study, studies.c.demand < wanted).values(demand=wanted)
         )
-    return Taken((*held, *fresh), open=True, until=until)
+    return Taken(given, open=True, until=tuple(until))
 
 
 def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) -> list[Said | SurepickError]:
-    """Put messages on record: two or three statements for all of them."""
+    """Put messages on record: three statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
-    before = _record(connection, wanted)
+    while True:
+        results, rows = _said(requests, known, _record(connection, wanted))
+        if not rows:
+            return results
+        # In the order of the key, so that two processes never wait for each other.
+        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
+        if done.rowcount == len(rows):
+            return results
+        # Another process was faster with some of them: what it recorded counts, and all are judged by that.
+
+
+def _said(
+    requests: Sequence[Say], known: Mapping[str, Any], record: dict[str, list[str]]
+) -> tuple[list[Said | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
+    """What becomes of each message, one after the other, and the rows that are not on record yet."""
     results: list[Said | SurepickError] = []
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for request in requests:
-        result = _judged(request, known.get(request.question), before.get(request.question, []))
+        before = record.setdefault(request.question, [])
+        result = _judged(request, known.get(request.question), before)
         results.append(result)
-        record = before.setdefault(request.question, [])
-        if isinstance(result, Said) and result.turn == len(record):
-            record.append(result.said)
+        if isinstance(result, Said) and result.turn == len(before):
+            before.append(result.said)
             rows[result.question, result.turn] = {
                 "question": result.question,
                 "turn": result.turn,
@@ -133,18 +150,7 @@ def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) 
                 "said": result.said,
                 "at": request.now,
             }
-    if rows:
-        # In the order of the key, so that two processes never wait for each other.
-        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
-        if done.rowcount < len(rows):  # another process was faster with some of them: what it recorded counts
-            after = _record(connection, wanted)
-            results = [
-                _judged(request, known.get(request.question), after.get(request.question, []))
-                if isinstance(result, Said) and after[result.question][result.turn] != result.said
-                else result
-                for request, result in zip(requests, results, strict=True)
-            ]
-    return results
+    return results, rows
 
 
 def _judged(request: Say, question: Any, record: list[str]) -> Said | SurepickError:
@@ -198,8 +204,7 @@ def _undo(connection: sa.Connection, request: Undo) -> Said | SurepickError:
         return Said(last.question, "undo", last.turn)
     if study.state not in ("running", "paused"):
         return Conflict(f"This study is {study.state}; its answers stay.")
-    final = study.verdict is not None and json.loads(study.verdict)["status"] != "open"
-    if final or last.phase != study.phase or last.stage < study.sealed:
+    if study.decided is not None or last.phase != study.phase or last.stage < study.sealed:
         return Conflict(
             "This answer can no longer be undone: its stage has been evaluated, and a change now would depend on what "
             "it showed."
@@ -234,7 +239,7 @@ def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]
 
 
 _study_of_judge = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.verdict, judges.c.revoked)
+    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.decided, judges.c.revoked)
     .join(judges, judges.c.study == studies.c.id)
     .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
 )
@@ -272,6 +277,12 @@ _ready = (
     .with_for_update(skip_locked=True)
 )
 
+_leasing = (
+    sa.update(questions)
+    .where(questions.c.id == sa.bindparam("the_question"))
+    .values(judge=sa.bindparam("the_judge"), leased_at=sa.bindparam("begun"), leased_until=sa.bindparam("ends"))
+)
+
 _asked = (
     sa.select(
         questions.c.id, questions.c.study, questions.c.judge, questions.c.second, studies.c.state, judges.c.revoked
@@ -288,7 +299,7 @@ _told = (
 )
 
 _shared_study = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.sealed, studies.c.verdict)
+    sa.select(studies.c.state, studies.c.phase, studies.c.sealed, studies.c.decided)
     .where(studies.c.id == sa.bindparam("the_study"))
     .with_for_update(read=True)
 )

@@ -116,7 +116,8 @@ class Planner:
                 self._hands.pop(study, None)
                 self._rest[study] = now + 60.0
         for study, hand in list(self._hands.items()):
-            if hand.touched < now - IDLE_SECONDS and not hand.waits:
+            # One that waits for answers, and would be claimed and replayed at once, is kept.
+            if hand.touched < now - IDLE_SECONDS and study not in questions_due:
                 del self._hands[study]
                 release(self._database, self.name, study)
         return bool(wanted)

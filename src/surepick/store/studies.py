@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
 from surepick.identify import Problem, policy_named
+from surepick.items import Kind
 from surepick.session import Session
 from surepick.store import log
 from surepick.store.errors import Conflict, NotFound
 from surepick.store.schema import events, images, items, looks, questions, studies
 
-Kind = Literal["pairs", "items", "both"]
 State = Literal["running", "paused", "closed", "archived"]
 
 CHANGES: dict[State, tuple[State, ...]] = {

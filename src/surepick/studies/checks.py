@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from surepick.checks import CHECKS, Answers
 from surepick.figures import figure
@@ -20,7 +20,7 @@ from surepick.identify import Anytime, Policy, Problem, Uniform
 from surepick.session import Question, Session
 from surepick.session.table import answers_of
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import groups
+from surepick.studies.identification import exact_limits, groups
 
 Floats = NDArray[np.float64]
 
@@ -232,6 +232,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     cells = []
     for (check, scene, honest), group in grouped.items():
         alarms, count = sum(row["alarm"] for row in group), len(group)
+        low, high = exact_limits(alarms, count)
         cells.append(
             {
                 "check": check,
@@ -239,8 +240,8 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "runs": count,
                 "alarms": alarms,
                 "rate": alarms / count,
-                "rate_low": float(beta.ppf(0.025, alarms, count - alarms + 1)) if alarms else 0.0,
-                "rate_high": float(beta.ppf(0.975, alarms + 1, count - alarms)) if alarms < count else 1.0,
+                "rate_low": low,
+                "rate_high": high,
                 "honest": honest,
                 "exceeds_level": bool(honest and binom.sf(alarms - 1, count, LEVEL) < level),
             }

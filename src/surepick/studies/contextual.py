@@ -18,6 +18,7 @@ from surepick.figures import figure
 from surepick.guarantee import Guarantee
 from surepick.studies.contextual_world import World, ball_world, misfit, simulate, trap_world
 from surepick.studies.frame import Options, Params, Row, Study
+from surepick.studies.identification import groups
 
 Floats = NDArray[np.float64]
 
@@ -100,11 +101,8 @@ def _world(task: Params, rng: np.random.Generator) -> World:
 
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Mean regret with its standard error, microseconds a step, coverage, for every instance and policy."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["instance"], row["norm"], row["arms"], row["policy"]), []).append(row)
     cells = []
-    for (instance, norm, arms, policy), group in groups.items():
+    for (instance, norm, arms, policy), group in groups(rows, "instance", "norm", "arms", "policy").items():
         regrets = np.array([row["regret"] for row in group])
         cells.append(
             {

@@ -14,6 +14,7 @@ from surepick.contextual import SupLogistic, policy_by_name
 from surepick.figures import figure
 from surepick.studies.contextual_world import ball_world, simulate
 from surepick.studies.frame import Options, Params, Row, Study
+from surepick.studies.identification import groups
 
 POLICIES = ("sup-logistic", "sup-logistic-printed", "sup-logistic-tuned")
 D, ARMS, NORM = 5, 20, 3.0
@@ -61,9 +62,8 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Means over seeds, and how time and regret grow: slopes on logarithmic scales over the upper half of horizons."""
     cells = []
-    for policy in dict.fromkeys(row["policy"] for row in rows):
-        for horizon in sorted({row["horizon"] for row in rows if row["policy"] == policy}):
-            group = [row for row in rows if row["policy"] == policy and row["horizon"] == horizon]
+    for (policy,), runs in groups(rows, "policy").items():
+        for (horizon,), group in sorted(groups(runs, "horizon").items()):
             cells.append(
                 {
                     "policy": policy,
@@ -77,8 +77,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 }
             )
     growth = {}
-    for policy in dict.fromkeys(cell["policy"] for cell in cells):
-        mine = [cell for cell in cells if cell["policy"] == policy]
+    for (policy,), mine in groups(cells, "policy").items():
         upper = mine[len(mine) // 2 :]
         if len(upper) > 1:
             steps = np.log([cell["horizon"] for cell in upper])
@@ -95,8 +94,8 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     with figure(path, columns=2, size=(10.0, 4.2)) as panels:
         labels = (("regret_over_root", "regret over √T"), ("microseconds_per_step", "microseconds a step"))
         for axes, (key, label) in zip(panels, labels, strict=True):
-            for policy in dict.fromkeys(cell["policy"] for cell in summary["cells"]):
-                points = [(cell["horizon"], cell[key]) for cell in summary["cells"] if cell["policy"] == policy]
+            for (policy,), mine in groups(summary["cells"], "policy").items():
+                points = [(cell["horizon"], cell[key]) for cell in mine]
                 axes.plot(*zip(*points, strict=True), "-o", ms=4, label=policy)
             axes.set(xscale="log", yscale="log", xlabel="horizon T", ylabel=label)
         panels[0].legend(fontsize=8, frameon=False)

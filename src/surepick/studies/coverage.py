@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import beta, binom, norm
+from scipy.stats import binom, norm
 
 from surepick.confidence.menu import intervals_by_name
 from surepick.confidence.result import Intervals
@@ -19,6 +19,7 @@ from surepick.figures import COLOURS, figure
 from surepick.linalg import factor, gram_matrix
 from surepick.logistic import Tally, fit, probability_of_yes, variance
 from surepick.studies.frame import Options, Params, Row, Study
+from surepick.studies.identification import exact_limits, groups
 
 Floats = NDArray[np.float64]
 
@@ -132,14 +133,11 @@ def _finite(value: float) -> float | None:
 
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Coverage with exact binomial confidence for every method and setting, and whether a promise was broken."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        key = (row["method"], row["design"], row["d"], row["relative_xi"], row["delta"])
-        groups.setdefault(key, []).append(row)
-    level = FALSE_ALARM / (2 * len(groups))
-    wald = {key[1:]: _median_width(group) for key, group in groups.items() if key[0] == "wald"}
+    grouped = groups(rows, "method", "design", "d", "relative_xi", "delta")
+    level = FALSE_ALARM / (2 * len(grouped))
+    wald = {key[1:]: _median_width(group) for key, group in grouped.items() if key[0] == "wald"}
     cells = []
-    for key, group in groups.items():
+    for key, group in grouped.items():
         method, design, d, relative, delta = key
         cells.append(
             {
@@ -155,7 +153,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "width_over_wald": _ratio(_median_width(group), wald[key[1:]]),
             }
         )
-    controls = [_shrunk(groups, delta, level) for delta in sorted({key[4] for key in groups})]
+    controls = [_shrunk(rows, delta, level) for delta in sorted({row["delta"] for row in rows})]
     proved = [cell for cell in cells if cell["guarantee"] == "proved"]
     return {
         "false_alarm_rate": FALSE_ALARM,
@@ -171,19 +169,18 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 def _coverage(covered: int, runs: int, delta: float, level: float) -> Row:
     """Coverage, its exact (Clopper–Pearson) interval, and whether it is below 1 − delta beyond doubt."""
-    low = float(beta.ppf(0.025, covered, runs - covered + 1)) if covered else 0.0
-    high = float(beta.ppf(0.975, covered + 1, runs - covered)) if covered < runs else 1.0
+    low, high = exact_limits(covered, runs)
     broken = bool(binom.cdf(covered, runs, 1 - delta) < level)
     return {"coverage": covered / runs, "coverage_low": low, "coverage_high": high, "broken": broken}
 
 
-def _shrunk(groups: dict[tuple[Any, ...], list[Row]], delta: float, level: float) -> Row:
+def _shrunk(rows: list[Row], delta: float, level: float) -> Row:
     """The negative control: half the proved width, where it is tightest (ξ√γ ≤ 0.05), all settings together.
 
     If every setting covered with probability 1 − delta, so would their pool; the same exact test must refute that.
     """
-    pool = [row for key, group in groups.items() for row in group if key[0] == "corrected" and key[3] <= 0.05]
-    pool = [row for row in pool if row["delta"] == delta]
+    tight = [row for row in rows if row["method"] == "corrected" and row["relative_xi"] <= 0.05]
+    pool = [row for row in tight if row["delta"] == delta]
     covered = sum(row["covered_by_half"] for row in pool)
     return {"delta": delta, "runs": len(pool), **_coverage(covered, len(pool), delta, level)}
 

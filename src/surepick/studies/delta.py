@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta, binom
+from scipy.stats import binom
 
 from surepick.figures import figure
 from surepick.identify import Anytime, Policy, RageGlm
@@ -23,7 +23,7 @@ from surepick.identify.stagewise import Stages
 from surepick.studies import delta_anytime
 from surepick.studies.delta_anytime import HORIZON, POSTERIOR, POSTERIOR_HORIZON, TIES, UNPAID, Hasty, Unpaid
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, measured
+from surepick.studies.identification import COLOURS, chosen_policies, exact_limits, groups, informed, measured
 from surepick.worlds import World, example_1, soare
 
 DELTAS = (0.05, 0.1, 0.3)
@@ -135,7 +135,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "claimed": sum(row["claimed"] for row in group),
                 "wrong": wrong,
                 "error_rate": wrong / count,
-                "error_high": float(beta.ppf(0.975, wrong + 1, count - wrong)) if wrong < count else 1.0,
+                "error_high": exact_limits(wrong, count)[1],
                 "broken": bool(binom.sf(wrong - 1, count, delta) < level),
                 "questions": float(np.median([row["questions"] for row in group])),
             }

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
 
 from surepick.figures import figure
 from surepick.identify import Problem, policy_named
 from surepick.session import Session
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import DELTA, chosen_policies, groups, row_of
+from surepick.studies.identification import DELTA, chosen_policies, decided, exact_limits, groups, row_of
 from surepick.worlds import World
 
 COVERAGE = 0.8
@@ -102,7 +101,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     return {
         "coverage": COVERAGE,
         "too_short": len(rows) - len(used),
-        "decided": sum(row["status"] in ("certain", "within epsilon") for row in used),
+        "decided": sum(decided(row) for row in used),
         "all": _cell("all", used),
         "cells": [_cell(world, group) for (world,), group in groups(used, "world").items()],
     }
@@ -110,14 +109,15 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 def _cell(world: str, rows: list[Row]) -> Row:
     inside, count = sum(row["inside"] for row in rows), len(rows)
+    low, high = exact_limits(inside, count)
     known = [row for row in rows if row["forecast"] is not None]
     return {
         "world": world,
         "searches": count,
         "inside": inside,
         "share": inside / max(count, 1),
-        "share_low": float(beta.ppf(0.025, inside, count - inside + 1)) if inside else 0.0,
-        "share_high": float(beta.ppf(0.975, inside + 1, count - inside)) if inside < count else 1.0,
+        "share_low": low,
+        "share_high": high,
         "below": sum(row["further"] < row["low"] for row in rows),
         "above": sum(row["high"] is not None and row["further"] > row["high"] for row in rows),
         "questions": float(np.median([row["questions"] for row in rows])) if rows else None,

@@ -46,7 +46,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Study:
-    """A study of the paper or beyond it, as data and four functions."""
+    """A study of the paper or beyond it, as data and functions."""
 
     name: str
     about: str
@@ -71,9 +71,10 @@ def run_study(
     address: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Run what is not done yet, and write rows (CSV, Parquet where possible), summary.json and figures to `out`.
+    """Run what is not done yet, and write rows (CSV, Parquet where possible) and summary.json to `out`.
 
     The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
+    Figures are drawn by whoever wants them (`study.draw`).
     """
     tasks = study.tasks(options)
     keys = [_key(study, options, task) for task in tasks]

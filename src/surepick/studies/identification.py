@@ -1,4 +1,4 @@
-"""What the studies of best-arm policies share: policies that know what theirs need, tidy rows, medians and lines."""
+"""What the studies of best-arm policies share: policies that know what they need, tidy rows, medians and limits."""
 
 import hashlib
 import time
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from surepick import limits
-from surepick.identify import POLICIES, Policy, Verdict, policy_named, run
+from surepick.identify import POLICIES, Policy, Status, Verdict, policy_named, run
 from surepick.limits import LowerBound
 from surepick.studies.frame import Row
 from surepick.worlds import World
@@ -109,13 +110,25 @@ def cell(chosen: Sequence[Row], reference: Sequence[Row] = ()) -> Row:
         "runs": len(chosen),
         "questions": float(np.median(list(questions.values()))),
         "stages": float(np.median([row["stages"] for row in chosen])),
-        "decided": sum(row["status"] in ("certain", "within epsilon") for row in chosen),
-        "wrong": sum(row["status"] in ("certain", "within epsilon") and not row["correct"] for row in chosen),
+        "decided": sum(decided(row) for row in chosen),
+        "wrong": sum(decided(row) and not row["correct"] for row in chosen),
         "correct": sum(row["correct"] for row in chosen),
         "guarantee": chosen[0]["guarantee"],
         "seconds": float(np.median([row["seconds"] for row in chosen])),
         "printed_over_this": float(np.median(ratios)) if ratios else None,
     }
+
+
+def decided(row: Row) -> bool:
+    """Whether the run ended with a decision, and not with a spent budget."""
+    return Status(row["status"]).decided
+
+
+def exact_limits(count: int, runs: int) -> tuple[float, float]:
+    """Clopper and Pearson's 95% interval for the probability of what happened in so many of the runs."""
+    low = float(beta.ppf(0.025, count, runs - count + 1)) if count else 0.0
+    high = float(beta.ppf(0.975, count + 1, runs - count)) if count < runs else 1.0
+    return low, high
 
 
 def chosen_policies(asked: tuple[str, ...] | None, usual: Sequence[str]) -> list[str]:

@@ -15,7 +15,16 @@ from surepick.figures import figure
 from surepick.limits import Instance, kappa_family_bound
 from surepick.limits.transport import nats
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import COLOURS, DELTA, chosen_policies, groups, informed, lower_bound, measured
+from surepick.studies.identification import (
+    COLOURS,
+    DELTA,
+    chosen_policies,
+    decided,
+    groups,
+    informed,
+    lower_bound,
+    measured,
+)
 from surepick.worlds import one_over_kappa
 
 ITEMS = (21, 30, 40)
@@ -69,7 +78,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
             "search_bound": group[0]["search_bound"],
             "lower_bound": float(np.median([row["lower_bound"] for row in group])),
             "linear_twin": float(np.median([row["linear_twin"] for row in group])),
-            "decided": sum(row["status"] in ("certain", "within epsilon") for row in group),
+            "decided": sum(decided(row) for row in group),
             "runs": len(group),
             "guarantee": group[0]["guarantee"],
         }

@@ -11,7 +11,16 @@ from surepick.identify import POLICIES
 from surepick.limits import rho_opt
 from surepick.limits.transport import nats
 from surepick.studies.frame import Options, Params, Row, Study
-from surepick.studies.identification import COLOURS, DELTA, certified_bound, chosen_policies, groups, informed, measured
+from surepick.studies.identification import (
+    COLOURS,
+    DELTA,
+    certified_bound,
+    chosen_policies,
+    decided,
+    groups,
+    informed,
+    measured,
+)
 from surepick.worlds import World, example_1, example_2, gaussian, soare
 
 WORLDS: dict[str, Callable[[], World]] = {
@@ -50,7 +59,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     """Median ratio of every policy on every world; runs that ended without a decision are counted, not averaged."""
     cells = []
     for (instance, policy), group in groups(rows, "instance", "policy").items():
-        decided = [row for row in group if row["status"] in ("certain", "within epsilon")]
+        ended = [row for row in group if decided(row)]
         cells.append(
             {
                 "instance": instance,
@@ -58,10 +67,10 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "guarantee": group[0]["guarantee"],
                 "lower_bound": group[0]["lower_bound"],
                 "quadratic": group[0]["quadratic"],
-                "questions": float(np.median([row["questions"] for row in decided])) if decided else None,
-                "ratio": float(np.median([row["ratio"] for row in decided])) if decided else None,
-                "decided": len(decided),
-                "wrong": sum(not row["correct"] for row in decided),
+                "questions": float(np.median([row["questions"] for row in ended])) if ended else None,
+                "ratio": float(np.median([row["ratio"] for row in ended])) if ended else None,
+                "decided": len(ended),
+                "wrong": sum(not row["correct"] for row in ended),
                 "runs": len(group),
             }
         )

@@ -10,12 +10,11 @@ import sqlalchemy as sa
 from surepick.identify import Status
 from surepick.service import views
 from surepick.service.models import ItemOut
+from surepick.service.views import Json
 from surepick.store import judges, studies
 
 RIVALS = 20
 """Rivals listed at most."""
-
-Json = dict[str, Any]
 
 
 def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:

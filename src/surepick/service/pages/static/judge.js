@@ -5,6 +5,7 @@ import { Refused, backoff, element, find, request, sleep, swatch } from "./commo
 
 const AHEAD = 2; // questions in hand: the one shown and the next
 const HEARTBEAT = 20_000; // taking the same questions again renews them, and tells whether the study goes on
+const NOT_READY = 300; // before asking again for a question that was not ready
 const SETTLE = 120; // a second tap of a double tap must not answer the next question
 
 const token = location.hash.slice(1);
@@ -75,13 +76,15 @@ async function refill(anyway = false) {
     if (!reply.open) await endOfStudy();
     else if (reply.questions.length === 0) await look();
     else paused = false;
-    for (const question of reply.questions) {
-      if (handled.has(question.id)) continue;
+    const fresh = reply.questions.filter((question) => !handled.has(question.id));
+    for (const question of fresh) {
       handled.add(question.id);
       hand.push(question);
       for (const item of [question.a, question.b]) if (item?.image) new Image().src = item.image;
     }
     show();
+    // The next is not ready, and the server waits for it only where no question is in hand.
+    if (reply.questions.length && !fresh.length && hand.length < AHEAD) await sleep(NOT_READY);
   }
   filling = false;
 }
