@@ -116,8 +116,8 @@ class State:
 
     @cached_property
     def waiting(self) -> int:
-        """Number of questions planned and not answered."""
-        return self.asked - int(self.arrived[0].sum())
+        """Number of questions whose answers are still to come; those of evaluated stages never will."""
+        return int(self.planned.sum() - self.arrived[0].sum())
 
     @cached_property
     def planned(self) -> Floats:

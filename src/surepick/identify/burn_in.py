@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from surepick.confidence import plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
+from surepick.confidence.printed import printed_gamma
 from surepick.confidence.theorem import Budget
 from surepick.design import Rows, apportion, g_optimal, xy_optimal
 from surepick.errors import InvalidInput
@@ -116,16 +117,11 @@ def proved_by(problem: Problem, filed: Filed) -> Certified | None:
 def printed_burn_in(problem: Problem, kappa: float, delta: float, rounding: float) -> Draft:
     """n₀ = max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε} of the G-optimal design (Jun et al. 2021, Algorithm 2)."""
     d, count = problem.span.rank, len(problem.rows)
-    gamma = printed_gamma(problem, delta)
+    gamma = printed_gamma(d, 2 + count, delta)
     questions = 3 * (1 + rounding) * d * gamma * math.log(2 * count * (2 + count) / delta) / kappa
     design = g_optimal(problem.rows)
     total = max(math.ceil(max(questions, d * d / rounding)), len(design.support))
     return Draft(design.support, apportion(design.weights, total).counts, {})
-
-
-def printed_gamma(problem: Problem, delta: float) -> float:
-    """γ(d) = d + log(6(2+|X|)/δ)."""
-    return problem.span.rank + math.log(6 * (2 + len(problem.rows)) / delta)
 
 
 def explore(problem: Problem, already: int) -> Draft:

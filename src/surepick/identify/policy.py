@@ -149,5 +149,4 @@ def checked_limits(delta: float, epsilon: float, budget: int) -> None:
     """Refuse a delta, epsilon or budget that cannot be meant."""
     validate.probability("delta", delta)
     validate.nonnegative("epsilon", epsilon)
-    if validate.positive("budget", budget) != int(budget):
-        raise InvalidInput(f"budget must be a whole number of questions, got {budget!r}.")
+    validate.whole("budget", budget)

@@ -293,10 +293,8 @@ def _listed(pairs: int | Sequence[tuple[int, int]] | ArrayLike | None, count: in
     if pairs is None and most <= ALL_PAIRS:
         return np.array(list(combinations(range(count), 2)), dtype=np.int64).reshape(-1, 2)
     if pairs is None or np.ndim(pairs) == 0:
-        wanted = validate.real("pairs", SAMPLED_PAIRS if pairs is None else pairs)
-        if wanted != int(wanted) or wanted < 1:
-            raise InvalidInput(f"pairs must be a whole number of pairs, at least 1, got {pairs!r}.")
-        return _sampled_pairs(count, min(int(wanted), most), np.random.default_rng(seed))
+        wanted = validate.whole("pairs", SAMPLED_PAIRS if pairs is None else pairs)
+        return _sampled_pairs(count, min(wanted, most), np.random.default_rng(seed))
     listed = np.asarray(pairs)
     if listed.ndim != 2 or listed.shape[1] != 2 or listed.dtype.kind not in "iu":
         raise InvalidInput(f"pairs must be rows of two item numbers, got shape {listed.shape} of {listed.dtype}.")

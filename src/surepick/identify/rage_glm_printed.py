@@ -12,8 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.confidence.printed import printed_gamma
 from surepick.design import Pairs, Rows, apportion, max_optimal
-from surepick.identify.burn_in import printed_burn_in, printed_gamma
+from surepick.identify.burn_in import printed_burn_in
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gaps_stage_by_stage
 from surepick.identify.problem import Problem
@@ -69,7 +70,7 @@ def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
     design = max_optimal(
         Rows(rows, factors=np.sqrt(variance(rows @ theta))),
         [
-            Rows(rows, scale=printed_gamma(problem, options.delta)),
+            Rows(rows, scale=printed_gamma(problem.span.rank, 2 + count, options.delta)),
             Pairs(problem.points[standing.alive], scale=4.0**number * 3.5**2),
         ],
     )
