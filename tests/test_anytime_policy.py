@@ -14,11 +14,12 @@ from surepick.identify import Plan
 from surepick.identify.anytime_state import after_stage
 from surepick.identify.directional import ASKED, BETS
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, powers, rise
+from surepick.identify.weigh import THOROUGH, weigh
 from surepick.logistic import probability_of_yes, softplus, variance
 from surepick.session import run
 from surepick.studies import minimisation
 from surepick.studies.delta_anytime import HORIZON, Hasty, Unpaid, large_norm_tie
-from surepick.worlds import World
+from surepick.worlds import World, person
 
 FALSE_ALARM = 1e-3
 
@@ -61,6 +62,29 @@ class TestMinimisation:
         caught = {each["rule"]: each for each in summary["cells"]}
         assert caught["plug-in"]["caught_if_raised_by_0.1"] > 0.8
         assert caught["directional"]["caught_if_raised_by_1"] > 0.4
+
+
+class TestWitnesses:
+    """A point of the null at which both processes lack evidence shows that no proof can succeed."""
+
+    def test_what_a_witness_rules_out_no_way_can_prove(self) -> None:
+        found = 0
+        for seed in range(8):
+            rng = np.random.default_rng([seed, 4])
+            state = minimisation.played(small(seed, norm=0.7), 14, rng)
+            leader, points = state.leader, state.problem.points
+            quick = weigh(state, leader, state.rivals, THOROUGH[:1], deciding=True)
+            thorough = weigh(state, leader, state.rivals, THOROUGH)
+            for item, witness, plain, tilted in zip(
+                state.rivals, quick.witnesses, thorough.plug_in, thorough.directional, strict=True
+            ):
+                if witness is not None:
+                    found += 1
+                    assert (points[leader] - points[item]) @ witness <= 1e-9
+                    assert state.lacking(leader, np.array([item]), witness[None, :]) > 0
+                    assert plain < state.threshold
+                    assert tilted < state.needed(leader)
+        assert found >= 5
 
 
 class TestFactors:
@@ -168,17 +192,40 @@ class TestUse:
         result = find_best(problem, lambda q: int(liking[q.first or ""] > liking[q.second or ""]), delta=0.05)
         assert (result.status, result.best, result.guarantee) == (Status.CERTAIN, "red", Guarantee.PROVED)
 
-    def test_many_judges_at_once_never_wait(self) -> None:
+    def test_many_judges_wait_only_where_the_questions_that_are_out_may_decide(self) -> None:
         world = small(3)
         session, judge = Session(world.problem, Anytime(delta=0.1), seed=1), world.judge(8)
-        questions = session.ask(50)
+        questions, waited = session.ask(50), 0
         assert len(questions) == 50  # nothing answered yet
         while questions:
-            for question in reversed(questions):
+            assert session.ask(1) == [] or len(questions) == 50
+            waited += len(questions) < 50
+            for question in reversed(session.outstanding):
                 session.tell(question.id, judge(question))
             questions = session.ask(50)
+        assert waited > 0
         assert session.verdict().status is Status.CERTAIN
         assert session.verdict().best == world.best
+
+    def test_nobody_waits_for_answers_that_never_come(self) -> None:
+        world = person(colours=12, gap=1.0, seed=1)
+        session, judge = Session(world.problem, Anytime(delta=0.1), seed=1), world.judge(8)
+        while len(questions := session.ask(50)) == 50:
+            for question in questions:
+                session.tell(question.id, judge(question))
+        assert session.final is None
+        for question in questions:
+            session.skip(question.id)
+        assert len(session.ask(1)) == 1
+
+    @pytest.mark.parametrize("missing", ["ignorable", "charged"])
+    def test_what_was_closed_is_not_waited_for(self, missing: Literal["ignorable", "charged"]) -> None:
+        world, rng = small(3), np.random.default_rng(0)
+        policy = Anytime(missing=missing)
+        state, plan = policy.plan(policy.start(world.problem), rng)
+        assert isinstance(plan, Plan)
+        assert state.waiting == plan.total
+        assert policy.close(state, plan.stage).settled.waiting == 0
 
     def test_epsilon_decides_a_tie(self) -> None:
         items = np.array([[1.0, 0.3], [1.0, -0.3], [-1.0, 0.1]])

@@ -283,8 +283,8 @@ PROBLEM = soare(3).problem
     [
         (lambda: RageGlm(delta=0.0), "delta must lie strictly between 0 and 1"),
         (lambda: RageGlm(epsilon=-1.0), "epsilon must not be negative"),
-        (lambda: RageGlm(budget=0), "budget must be greater than 0"),
-        (lambda: RageGlm(budget=2.5), "whole number of questions"),
+        (lambda: RageGlm(budget=0), "budget must be a whole number of at least 1, got 0"),
+        (lambda: RageGlm(budget=2.5), "budget must be a whole number of at least 1, got 2.5"),
         (lambda: RageGlm(missing="guess"), "missing must be one of"),
         (lambda: RageGlm(targets="double"), "targets must be one of"),
         (lambda: RageGlm(kappa=0.3).start(PROBLEM), r"kappa .* lies in \(0, 0.25\], got 0.3"),

@@ -18,8 +18,7 @@ from surepick import validate
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime_certificate import write_certificate
-from surepick.identify.anytime_state import State, old_counts
-from surepick.identify.directional import Process, weight
+from surepick.identify.anytime_state import LOCALISER, State, old_counts
 from surepick.identify.examine import Findings, examine
 from surepick.identify.ledger import Pass
 from surepick.identify.plug_in import RIDGES, PlugIn
@@ -33,9 +32,6 @@ from surepick.logistic import Tally
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-LOCALISER = 0.3
-"""Share of delta spent by the plug-in process; the rest by the directional one."""
 
 SPARE = 1.0
 """Nats beyond what a rival needs, after which it is no longer asked about."""
@@ -108,8 +104,8 @@ class Anytime:
             (),
             experts,
             self.missing == "charged",
+            self.delta,
             self.epsilon,
-            2 * (math.log(1 / self.delta) + 1),
             old=old_counts(self.warm, len(nothing)),
         )
 
@@ -149,15 +145,6 @@ class Anytime:
         filed = _stage(state, stage)
         return state if stage < state.sealed else _with(state, stage, replace(filed, closed=True))
 
-    @property
-    def _threshold(self) -> float:
-        """Nats that the plug-in process needs."""
-        return math.log(1 / (LOCALISER * self.delta))
-
-    def _needed(self, process: Process | None) -> float:
-        """Nats that a directional process needs."""
-        return math.log(1 / (weight(0 if process is None else process.number) * (1 - LOCALISER) * self.delta))
-
     def _size(self, state: State) -> int:
         return 1 if state.early else max(1 + state.problem.span.rank // 10, int(GROWTH * state.asked))
 
@@ -174,16 +161,18 @@ class Anytime:
     def _known(self, state: State) -> Floats:
         """Nats that a proof may come to against each rival of the leader; infinite where it is passed."""
         found = self._found(state)
-        known = state.evidence_about(state.leader, self.epsilon, self._threshold)[1].copy()
+        known = state.evidence_about(state.leader)[1].copy()
         known[list(self._passed(state))] = np.inf
         # Where the estimate says that all are passed and the proof does not, the proof says what is lacking.
         known[found.doubted] = np.minimum(known[found.doubted], np.maximum(found.proved, -50.0))
         return known
 
     def _enough(self, state: State) -> float:
-        return self._needed(state.process_of(state.leader)) + SPARE
+        """Nats after which a rival is no longer asked about."""
+        return state.needed(state.leader) + SPARE
 
     def _early_choice(self, state: State, leader: int, guess: Floats, size: int) -> Integers:
+        """What says most against the likeliest θ with which rivals have caught up, all open questions answered."""
         against = state.later_alternatives(leader, guess)
         nats = against.nats
         if leader == state.leader:
@@ -200,10 +189,11 @@ class Anytime:
         return bool(np.all(np.isinf(known) | (np.minimum(against.nats, known + against.coming) > self._enough(state))))
 
     def _choice(self, state: State, leader: int, guess: Floats, size: int) -> Integers:
+        """What best separates leader and rivals; a share for what a proof lacks besides evidence."""
         rows, points, theta = state.problem.rows, state.problem.points, state.theta
         found = self._found(state)
         doubtful = len(found.doubted) > 0
-        wanting = known = self._known(state) + state.expected(self.epsilon)
+        wanting = known = self._known(state) + state.expected
         if guess is not theta:
             wanting = closeness(points, leader, guess, state.inverse, self.epsilon)
             if leader == state.leader:
@@ -266,25 +256,22 @@ class Anytime:
         if not state.plug_in.pulls.any():
             return Findings()
         if self.stop == "posterior":
-            nats = state.nats(state.leader, self.epsilon)
+            nats = state.nats(state.leader)
             return Findings(decided=bool(np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= self.delta))
-        return examine(state, self.epsilon, self._threshold, self._needed(state.process_of(state.leader)))
+        return examine(state)
 
     def _passed(self, state: State) -> dict[int, Pass]:
         """Rivals of the leader that were proved passed, now or before."""
         return state.ledger.passed(state.leader) | {each.item: each for each in self._found(state).passed}
 
     def _passes(self, state: State, weighed: Weighed) -> NDArray[np.bool_]:
-        needed = self._needed(state.process_of(state.leader))
-        return np.asarray((weighed.plug_in >= self._threshold) | (weighed.directional >= needed))
+        return np.asarray((weighed.plug_in >= state.threshold) | (weighed.directional >= state.needed(state.leader)))
 
     def _weigh(self, state: State, ways: tuple[Way, ...]) -> Weighed:
         """Proven nats against all rivals: of those passed once, by the proof that passed them."""
-        leader, needed = state.leader, self._needed(state.process_of(state.leader))
         passed = self._passed(state)
         left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
-        weighed = weigh(state, leader, left, self.epsilon, self._threshold, needed, ways=ways)
-        return weighed.joined(passed.values())
+        return weigh(state, state.leader, left, ways).joined(passed.values())
 
     def verdict(self, state: State) -> Verdict:
         """What the complete stages say: final where they decide, otherwise `open`."""
@@ -326,10 +313,8 @@ class Anytime:
         return self._p_value(state, self._weigh(state, THOROUGH))
 
     def _p_value(self, state: State, weighed: Weighed) -> float:
-        process = state.process_of(state.leader)
-        share = weight(0 if process is None else process.number) * (1 - LOCALISER)
         plain = np.exp(-np.maximum(weighed.plug_in, -500.0)) / LOCALISER  # far below zero it is one, and no overflow
-        tilted = np.maximum(np.exp(-np.maximum(weighed.directional, -500.0)) / share, self.delta)
+        tilted = np.maximum(np.exp(-np.maximum(weighed.directional, -500.0)) / state.share_of(state.leader), self.delta)
         return float(min(1.0, np.max(np.minimum(plain, tilted))))
 
     def certificate(self, state: State) -> dict[str, Any]:
@@ -342,7 +327,7 @@ class Anytime:
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
         weighed = self._weigh(state, THOROUGH)
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
-        return write_certificate(claim, state, weighed, state.localiser(self._threshold))
+        return write_certificate(claim, state, weighed, state.localiser)
 
     def _out_of_budget(self, verdict: Verdict) -> Verdict:
         reason = (

@@ -27,6 +27,7 @@ from surepick.identify.directional import (
     Bets,
     Process,
     good_bets,
+    weight,
 )
 from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
@@ -38,6 +39,9 @@ from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+LOCALISER = 0.3
+"""Share of delta spent by the plug-in process; the rest by the directional one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +56,31 @@ class State:
     experts: Floats
     """Fits that predicted the last stage: where the next ones start."""
     charge: bool
+    delta: float
     epsilon: float
-    stakes: float
-    """Nats that bets aim at."""
     ledger: Ledger = field(default_factory=Ledger)
     """What was proved and tried when stages were planned."""
     old: tuple[Floats, Floats] | None = None
     """Pulls and wins of answers from before, which half of the experts know."""
+
+    @property
+    def threshold(self) -> float:
+        """Nats that pass a rival by the plug-in process."""
+        return math.log(1 / (LOCALISER * self.delta))
+
+    def share_of(self, leader: int) -> float:
+        """Of delta, what the directional process of a leader may spend: that of a first one while there is none."""
+        process = self.process_of(leader)
+        return weight(0 if process is None else process.number) * (1 - LOCALISER)
+
+    def needed(self, leader: int) -> float:
+        """Nats that pass a rival of this leader by the directional process."""
+        return math.log(1 / (self.share_of(leader) * self.delta))
+
+    @property
+    def stakes(self) -> float:
+        """Nats that bets aim at."""
+        return 2 * (math.log(1 / self.delta) + 1)
 
     @cached_property
     def asked(self) -> int:
@@ -193,9 +215,9 @@ class State:
         """C: inverse of the ridge information at the estimate."""
         return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
 
-    def nats(self, leader: int, epsilon: float) -> Floats:
+    def nats(self, leader: int) -> Floats:
         """By how many nats (quadratic approximation) each item is behind a leader."""
-        return closeness(self.problem.points, leader, self.theta, self.inverse, epsilon)
+        return closeness(self.problem.points, leader, self.theta, self.inverse, self.epsilon)
 
     def alternatives(self, leader: int) -> Alternatives:
         """The likeliest θ with which rivals have caught up, by the answers there are."""
@@ -227,39 +249,38 @@ class State:
             self.epsilon,
         )
 
-    def expected(self, epsilon: float) -> Floats:
+    @property
+    def expected(self) -> Floats:
         """Nats that answers still to come will add against each item, if the estimate is right."""
         rows = self.problem.rows
         if not self.waiting:
             return np.zeros(len(self.problem.points))
         seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
         inverse: Floats = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))), dtype=np.float64)
-        now = closeness(self.problem.points, self.leader, self.theta, inverse, epsilon)
-        now[self.leader], later = 0.0, self.nats(self.leader, epsilon)
+        now = closeness(self.problem.points, self.leader, self.theta, inverse, self.epsilon)
+        now[self.leader], later = 0.0, self.nats(self.leader)
         later[self.leader] = 0.0
         return np.maximum(later - now, 0.0)
 
-    def localiser(self, threshold: float) -> Localiser:
+    @cached_property
+    def localiser(self) -> Localiser:
         """An ellipsoid around all θ that the plug-in process does not refute."""
-        if threshold not in self.found:
-            self.found[threshold] = localiser(self.evidence, threshold)
-        known: Localiser = self.found[threshold]
-        return known
+        return localiser(self.evidence, self.threshold)
 
-    def evidence_about(self, leader: int, epsilon: float, threshold: float) -> tuple[Floats, Floats]:
+    def evidence_about(self, leader: int) -> tuple[Floats, Floats]:
         """About how much evidence there is against each item already, in nats, and what its proof may come to.
 
         Both processes at one point where the rival has caught up with the leader (early the likeliest, later that of
         the quadratic approximation): no proof can come to more. It will come to less by about what the proof of a
         directional bound costs, λ times the room in the localiser, and to no more than the quadratic approximation.
         """
-        key = ("evidence", leader, epsilon, threshold)
+        key = ("evidence", leader)
         if key not in self.found:
-            self.found[key] = self._evidence_about(leader, self.nats(leader, epsilon), epsilon, threshold)
+            self.found[key] = self._evidence_about(leader, self.nats(leader))
         known: tuple[Floats, Floats] = self.found[key]
         return known
 
-    def _evidence_about(self, leader: int, nats: Floats, epsilon: float, threshold: float) -> tuple[Floats, Floats]:
+    def _evidence_about(self, leader: int, nats: Floats) -> tuple[Floats, Floats]:
         settled, points, rows = self.settled, self.problem.points, self.problem.rows
         if not settled.plug_in.restarts:
             return nats, nats
@@ -270,13 +291,13 @@ class State:
             close = np.argsort(nats, kind="stable")[: min(CLOSEST, len(points) - 1)]
             away = points[leader] - points[close]
             across = away @ self.inverse
-            back = (away @ self.theta + epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
+            back = (away @ self.theta + self.epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
             theta = self.theta - across * back[:, None]
         found = self.evidence.log_evidence(theta)
         proven, process = found, self.process_of(leader)
         if process is not None:
             bets = process.values(close, rows, theta)
-            cost = process.mean_tilts(close) * np.maximum(threshold - found, 0.0)[:, None]
+            cost = process.mean_tilts(close) * np.maximum(self.threshold - found, 0.0)[:, None]
             proven = np.maximum(found, log_sum(bets - cost) - math.log(BETS))
             found = np.maximum(found, log_sum(bets) - math.log(BETS))
         evidence, promised = nats.copy(), nats.copy()
@@ -284,13 +305,13 @@ class State:
         evidence[close], promised[close] = found, np.minimum(proven, nats[close])
         return evidence, promised
 
-    def shortfall(self, leader: int, items: Integers, points: Floats, threshold: float, needed: float) -> Floats:
+    def lacking(self, leader: int, items: Integers, points: Floats) -> Floats:
         """Nats that both processes lack at a θ of each item's null: where they do, no proof can pass it."""
-        lacking = threshold - self.evidence.log_evidence(points)
+        lacking = self.threshold - self.evidence.log_evidence(points)
         process = self.process_of(leader)
         if process is not None:
             bets = log_sum(process.values(items, self.problem.rows, points)) - math.log(BETS)
-            lacking = np.minimum(lacking, needed - bets)
+            lacking = np.minimum(lacking, self.needed(leader) - bets)
         return lacking
 
     def wagers(self, where: Integers, pulls: Integers) -> dict[str, Any]:
@@ -298,7 +319,7 @@ class State:
         rows, points = self.problem.rows, self.problem.points
         bets = []
         for process in self._betting():
-            close = self.nats(process.leader, self.epsilon)
+            close = self.nats(process.leader)
             rivals = np.argsort(close, kind="stable")[: min(CLOSEST, len(points) - 1)]
             made = good_bets(
                 process,
@@ -332,7 +353,7 @@ class State:
         for filed in self.settled.filed[self.settled.sealed :]:
             where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
             processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
-        behind = self.nats(self.leader, self.epsilon)
+        behind = self.nats(self.leader)
         if not processes and not self._may_begin(behind):
             return []
         behind[self.leader] = 0.0

@@ -4,7 +4,7 @@ Estimates of what a proof would come to are cheap and proofs are not, so a proof
 to succeed, and where they say that it is the last one missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -63,76 +63,75 @@ class Findings:
         }
 
 
-def examine(state: State, epsilon: float, threshold: float, needed: float) -> Findings:
-    """Try what may succeed; `threshold` nats pass a rival by the plug-in process, `needed` by the directional one."""
-    leader = state.leader
-    passed, tried = state.ledger.passed(leader), state.ledger.tried(leader)
+def examine(state: State) -> Findings:
+    """Try what may succeed."""
+    leader, ledger = state.leader, state.ledger
+    passed, tried = ledger.passed(leader), ledger.tried(leader)
     left = np.array([item for item in state.rivals if int(item) not in passed], dtype=np.int64)
-    evidence, promised = state.evidence_about(leader, epsilon, threshold)
+    evidence, promised = state.evidence_about(leader)
     # A bound of an infimum is at most the value at any one point, and points are cheap.
-    last = not np.any(evidence[left] < min(threshold, needed))
+    last = not np.any(evidence[left] < min(state.threshold, state.needed(leader)))
     if last:
-        left = left[
-            ~state.localiser(threshold).misses(state.problem.points[leader] - state.problem.points[left], epsilon)
-        ]
+        left = left[~state.localiser.misses(state.problem.points[leader] - state.problem.points[left], state.epsilon)]
+    elif state.asked < max(REHEARSALS * ledger.rehearsed, FIRST_REHEARSAL * state.problem.span.rank):
+        return Findings(examined=state.sealed, rehearsed=ledger.rehearsed, unbounded=_unbounded(tried, passed))
     else:
-        if state.asked < max(REHEARSALS * state.ledger.rehearsed, FIRST_REHEARSAL * state.problem.span.rank):
-            return Findings(
-                examined=state.sealed, rehearsed=state.ledger.rehearsed, unbounded=_unbounded(tried, passed)
-            )
-        left = left[promised[left] >= needed]
+        left = left[promised[left] >= state.needed(leader)]
     left = left[np.argsort(evidence[left], kind="stable")]
-
-    standing = _standing(state, leader, [tried[int(item)] for item in left if int(item) in tried], threshold, needed)
+    refuted = _lacking_at_witnesses(state, leader, [tried[int(item)] for item in left if int(item) in tried])
 
     def worth_trying(item: int) -> bool:
-        if item in standing:
+        if item in refuted:
             return False
         if item not in tried or (last and (state.early or len(left) <= FEW)):
             return True
         return tried[item].worth_repeating(float(evidence[item]), state.asked)
 
-    def about_proved(item: int) -> float:
-        if item in standing:
-            return needed - standing[item]
-        return float(evidence[item]) - (known[item].loss(needed) if item in known else 0.0)
-
-    worth = [] if state.sealed == state.ledger.examined else [int(item) for item in left if worth_trying(int(item))]
-    passes: list[Pass] = []
-    failures: dict[int, Attempt] = {}
-    size = FEW if last else TRIES
-    ways = _ways(state) if last else QUICK
-    for begin in range(0, len(worth), size):
-        some = worth[begin : begin + size]
-        weighed = weigh(state, leader, np.array(some), epsilon, threshold, needed, ways=ways, deciding=True)
-        lacking = np.fmin(threshold - weighed.plug_in, needed - weighed.directional)
-        for item, lack, proof, witness in zip(some, lacking, weighed.proofs, weighed.witnesses, strict=True):
-            if lack > 0:
-                most = min(float(lack), NO_BOUND)
-                shown = None if witness is None else witness.tolist()
-                failures[item] = Attempt(leader, item, float(evidence[item]), most, state.asked, shown)
-            elif proof["rule"] != "far":  # those may be thousands, and are found again at little cost
-                nats = threshold if proof["rule"] == "plug-in" else needed
-                passes.append(Pass(leader, item, state.sealed, nats - float(lack), proof))
-        if failures or not last:
-            break
-    rehearsed = state.ledger.rehearsed if last else state.asked
-    known = tried | failures
-    standing |= _standing(state, leader, list(failures.values()), threshold, needed)
-    newly = {each.item: each for each in passes}
+    worth = [] if state.sealed == ledger.examined else [int(item) for item in left if worth_trying(int(item))]
+    passes, failures = _try(state, leader, worth, evidence, last=last)
+    newly, known = {each.item: each for each in passes}, tried | {each.item: each for each in failures}
     found = Findings(
-        False,
-        tuple(passes),
-        tuple(failures.values()),
-        state.sealed,
-        rehearsed,
+        passed=passes,
+        tried=failures,
+        examined=state.sealed,
+        rehearsed=ledger.rehearsed if last else state.asked,
         unbounded=_unbounded(known, passed | newly),
     )
     if not last:
         return found
     doubted = [int(item) for item in left if int(item) not in newly]
-    proved = [about_proved(item) for item in doubted]
-    return replace(found, decided=not doubted, doubted=np.array(doubted, dtype=np.int64), proved=np.array(proved))
+    refuted |= _lacking_at_witnesses(state, leader, failures)
+
+    def about_proved(item: int) -> float:
+        if item in refuted:
+            return state.needed(leader) - refuted[item]
+        return float(evidence[item]) - (known[item].loss(state.needed(leader)) if item in known else 0.0)
+
+    proved = np.array([about_proved(item) for item in doubted])
+    return replace(found, decided=not doubted, doubted=np.array(doubted, dtype=np.int64), proved=proved)
+
+
+def _try(
+    state: State, leader: int, rivals: list[int], evidence: Floats, *, last: bool
+) -> tuple[tuple[Pass, ...], tuple[Attempt, ...]]:
+    """Proofs that succeed and proofs that fail: of the last rivals in small portions, until one fails."""
+    passes: list[Pass] = []
+    failures: list[Attempt] = []
+    size, ways = (FEW, _ways(state)) if last else (TRIES, QUICK)
+    for begin in range(0, len(rivals), size):
+        some = rivals[begin : begin + size]
+        weighed = weigh(state, leader, np.array(some), ways, deciding=True)
+        lacking = np.fmin(state.threshold - weighed.plug_in, state.needed(leader) - weighed.directional)
+        for item, lack, proof, witness in zip(some, lacking, weighed.proofs, weighed.witnesses, strict=True):
+            if lack > 0:
+                most, shown = min(float(lack), NO_BOUND), None if witness is None else witness.tolist()
+                failures.append(Attempt(leader, item, float(evidence[item]), most, state.asked, shown))
+            elif proof["rule"] != "far":  # those may be thousands, and are found again at little cost
+                wanted = state.threshold if proof["rule"] == "plug-in" else state.needed(leader)
+                passes.append(Pass(leader, item, state.sealed, wanted - float(lack), proof))
+        if failures or not last:
+            break
+    return tuple(passes), tuple(failures)
 
 
 def _ways(state: State) -> tuple[Way, ...]:
@@ -143,14 +142,14 @@ def _ways(state: State) -> tuple[Way, ...]:
     return (IN_TURN[state.sealed % len(IN_TURN)],) if state.early else THOROUGH
 
 
-def _standing(state: State, leader: int, tried: list[Attempt], threshold: float, needed: float) -> dict[int, float]:
-    """Rivals that cannot be proved passed, since the witness of the last try still stands, and what it lacks."""
+def _lacking_at_witnesses(state: State, leader: int, tried: Iterable[Attempt]) -> dict[int, float]:
+    """Nats lacking at the witness of the last try, of rivals that for its sake still cannot be proved passed."""
     known = [each for each in tried if each.witness is not None]
     if not known:
         return {}
     items, points = np.array([each.item for each in known]), np.array([each.witness for each in known])
-    short = state.shortfall(leader, items, points, threshold, needed)
-    return {int(item): float(lack) for item, lack in zip(items, short, strict=True) if lack > 0}
+    lacking = state.lacking(leader, items, points)
+    return {int(item): float(lack) for item, lack in zip(items, lacking, strict=True) if lack > 0}
 
 
 def _unbounded(tried: Mapping[int, Attempt], passed: Mapping[int, Pass]) -> bool:

@@ -5,14 +5,11 @@ That is one event for all pairs and all times, and one of the two that Anytime's
 and the verdict hold at once with probability 1 − delta (docs/anytime.md, sections 1 and 3).
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.identify.anytime import LOCALISER
 from surepick.identify.anytime_state import State
-from surepick.identify.certify import localiser, plug_in_bounds
+from surepick.identify.certify import plug_in_bounds
 from surepick.identify.verdict import Verdict
 
 Integers = NDArray[np.int64]
@@ -28,8 +25,7 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Matrix:
     better = np.zeros((len(items), len(items)), dtype=np.bool_)
     if not settled.plug_in.pulls.any():
         return better
-    evidence, threshold = settled.evidence, math.log(1 / (LOCALISER * verdict.delta))
-    far = localiser(evidence, threshold)
+    evidence, threshold, far = settled.evidence, settled.threshold, settled.localiser
     points = settled.problem.points[items]
     scores = points @ far.centre
     for row, point in enumerate(points):

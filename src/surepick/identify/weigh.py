@@ -66,24 +66,20 @@ def weigh(
     state: State,
     leader: int,
     items: Integers,
-    epsilon: float,
-    threshold: float,
-    needed: float,
-    *,
     ways: tuple[Way, ...],
+    *,
     deciding: bool = False,
 ) -> Weighed:
-    """Bounds for these rivals; `threshold` nats pass a rival by the plug-in process, `needed` by the directional one.
+    """Bounds for these rivals; `ways` to prove one passed by its bets are tried until one succeeds.
 
-    `ways` to prove a rival passed by its bets are tried until one succeeds. Where it is only to be decided whether
-    rivals pass, those that a witness shows not to are given up.
+    Where it is only to be decided whether rivals pass, those that a witness shows not to are given up.
     """
-    problem = state.problem
+    problem, epsilon, threshold, needed = state.problem, state.epsilon, state.threshold, state.needed(leader)
     plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
     proofs: list[dict[str, Any]] = [{} for _ in items]
     witnesses: list[Floats | None] = [None] * len(items)
     away = problem.points[leader] - problem.points[items]
-    far = state.localiser(threshold)
+    far = state.localiser
     passed = far.misses(away, epsilon)
     plug_in[passed] = threshold
     for number in np.flatnonzero(passed):
@@ -100,7 +96,7 @@ def weigh(
 
     def look(which: NDArray[np.intp], points: Floats) -> None:
         """Remember points that are witnesses."""
-        for place in np.flatnonzero(state.shortfall(leader, items[which], points, threshold, needed) > 0):
+        for place in np.flatnonzero(state.lacking(leader, items[which], points) > 0):
             witnesses[which[place]] = points[place]
 
     left = np.flatnonzero(found.bounds < threshold)

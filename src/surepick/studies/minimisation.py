@@ -25,12 +25,6 @@ from surepick.worlds import World
 
 Floats = NDArray[np.float64]
 
-THRESHOLD = math.log(1 / 0.015)
-"""Of the localiser at delta = .05."""
-
-NEEDED = 5.0
-"""Nats up to which single bets are tried for a directional bound."""
-
 RAISED = (0.1, 0.5, 1.0)
 """Nats by which the control raises every bound."""
 
@@ -56,7 +50,7 @@ def bounds(state: State, rng: np.random.Generator) -> list[Row]:
     """Each proved bound, and the least value a search finds."""
     leader, problem = state.leader, state.problem
     others = np.array([item for item in range(len(problem.items)) if item != leader])
-    weighed = weigh(state, leader, others, 0.0, THRESHOLD, NEEDED, ways=THOROUGH)
+    weighed = weigh(state, leader, others, THOROUGH)
     rows = []
     for rule, proved in (("plug-in", weighed.plug_in), ("directional", weighed.directional)):
         for item, bound in zip(others, proved, strict=True):
@@ -92,7 +86,7 @@ def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
     process = state.process_of(state.leader)
     assert process is not None
     bets = process.values(np.full(len(theta), item), state.problem.rows, theta)
-    return np.where(evidence < THRESHOLD, logsumexp(bets, axis=1) - math.log(BETS), math.inf)
+    return np.where(evidence < state.threshold, logsumexp(bets, axis=1) - math.log(BETS), math.inf)
 
 
 def tasks(options: Options) -> list[Params]:
