@@ -33,7 +33,7 @@ from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import FEW_DIMENSIONS, LATE_FROM, closeness
+from surepick.identify.soft_top_two import CERTAIN, FEW_DIMENSIONS, LATE_FROM, closeness
 from surepick.identify.stagewise import Filed
 from surepick.logistic import variance
 
@@ -194,11 +194,13 @@ class State:
         root = np.linalg.cholesky(seen + self.ridge * np.eye(len(seen)))
         return np.asarray(self.theta + np.linalg.solve(root.T, rng.normal(size=len(seen))))
 
-    @property
+    @cached_property
     def early(self) -> bool:
-        """Whether it is human scale still: few dimensions, few answers, and many of them all alike."""
+        """Whether it is human scale still: few dimensions, few answers, and some of them all but certain."""
         rank = self.problem.span.rank
-        return rank <= FEW_DIMENSIONS and self.asked < LATE_FROM * rank
+        if rank > FEW_DIMENSIONS or self.asked >= LATE_FROM * rank:
+            return False
+        return self.asked < SETTLING * rank or bool(np.max(np.abs(self.problem.rows @ self.theta)) > CERTAIN)
 
     @cached_property
     def leader(self) -> int:

@@ -9,7 +9,7 @@ the largest expected decrease of Σ_z weight·log ‖y_z‖² in C is asked, C i
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.identify.alternatives import surprise
+from surepick.identify.alternatives import CLOSEST, surprise
 from surepick.logistic import variance
 
 Floats = NDArray[np.float64]
@@ -18,13 +18,8 @@ Integers = NDArray[np.int64]
 PICKS = 48
 """Different choices made within a stage; a larger stage repeats each."""
 
-RIVALS = 96
-"""Closest rivals considered."""
-
-
 CANDIDATES = 256
 """Vectors among which the choices of a stage are made."""
-
 
 EARLY_TEMPERATURE, TEMPERATURE = 1.0, 3.0
 """Nats by which a rival may be better refuted than another and still count a third."""
@@ -33,10 +28,13 @@ MEMORY = 0.3
 """Share of the old information that counts when choosing: below one, a stage makes up for old neglect."""
 
 LATE_FROM = 30
-"""Answers a dimension after which it is no longer early ..."""
+"""Questions a dimension after which it is no longer early ..."""
 
 FEW_DIMENSIONS = 12
-"""... in so many dimensions at most; in more of them it never is."""
+"""... in so many dimensions at most; in more of them it never is ..."""
+
+CERTAIN = 3.0
+"""... nor where by the estimate every answer has smaller log-odds: the quadratic approximation is good there."""
 
 
 def closeness(points: Floats, leader: int, theta: Floats, inverse: Floats, epsilon: float) -> Floats:
@@ -87,7 +85,7 @@ def choose(
     `doubtful` takes the variance of an answer as large as one standard error allows: estimates from answers that all
     agree call questions useless that were never asked.
     """
-    close = np.argsort(nats, kind="stable")[: min(RIVALS, len(points) - 1)]
+    close = np.argsort(nats, kind="stable")[: min(CLOSEST, len(points) - 1)]
     weights = _weights(nats[close], TEMPERATURE, enough)
     close, weights = close[weights > 0], weights[weights > 0]
     inverse = np.linalg.inv(MEMORY * information + ridge * np.eye(rows.shape[1]))
