@@ -1,11 +1,9 @@
 """Colours: hexadecimal names, CIELAB coordinates, and features in which a taste for colours is nearly linear."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 COORDINATES = ("lightness", "redness", "yellowness")
 """L*, a* (green to red) and b* (blue to yellow)."""

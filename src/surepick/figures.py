@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from surepick.confidence import Intervals
 
-Floats = NDArray[np.float64]
 
 COLOURS = {
     "corrected": "#0b6e4f",

@@ -10,16 +10,14 @@ from itertools import dropwhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.identify import DrawnAnswers, Forecast, Plan, Policy, Problem, Verdict, run
 from surepick.identify.truths import plausible_truths
 from surepick.logistic import Tally
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""

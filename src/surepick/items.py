@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.colours import FEATURES, colour_features, parse_colour
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.tables import Table, is_number, read_table, table_of
 
-Floats = NDArray[np.float64]
 Kind = Literal["pairs", "items", "both"]
 
 DISPLAYED = ("label", "image", "text", "colour")

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from surepick.arrays import Booleans, Floats
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
 """A direction counts as absent when its singular value, after scaling every column to length one,
@@ -52,7 +50,7 @@ class Span:
         """Return from coordinates in the basis to vectors of the whole space."""
         return coordinates if self.basis is None else coordinates @ self.basis.T
 
-    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+    def contains(self, rows: Floats) -> Booleans:
         """Tell for every row whether it lies in the span, to a relative error of 1e-7.
 
         The tolerance is wider than that of the rank: a query is typed in by people, and a query outside

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence import Intervals, in_given_order, interval_anytime, interval_corrected, interval_wald
 from surepick.confidence.result import Data
 from surepick.errors import InvalidInput, MissingExtra
@@ -23,7 +24,6 @@ except ImportError as error:
         "surepick.sklearn needs scikit-learn, which is not installed; run: pip install 'surepick[sklearn]'."
     ) from error
 
-Floats = NDArray[np.float64]
 Method = Literal["auto", "corrected", "anytime", "wald"]
 Scale = Literal["probability", "log-odds"]
 

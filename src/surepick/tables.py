@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput, MissingExtra
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

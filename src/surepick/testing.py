@@ -13,17 +13,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from surepick.arrays import Integers
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait, run
 from surepick.logistic import probability_of_yes
 from surepick.session import Question, Session
 from surepick.worlds import ExpectedJudge, World
-
-Integers = NDArray[np.int64]
 
 
 class PolicyContract(ABC):

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LARGEST_ENTRY = 1e100
 """Features beyond this, or below its inverse, over- or underflow when squared and summed."""

@@ -4,13 +4,10 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick.bench.frame import Progress, Row, compared, silent
 from surepick.contextual import NAMES, numerics, plain, policy_by_name
 from surepick.logistic import probability_of_yes
-
-Floats = NDArray[np.float64]
 
 LINEAR_IN_T = ("ofu-log", "ofu-glb")
 """Policies whose step costs O(t): they get a shorter horizon."""

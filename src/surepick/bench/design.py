@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.bench.frame import Progress, Row, best_seconds, compared, peak_bytes, silent
 from surepick.design import Design, g_optimal, gap_optimal, pairs_optimal, xy_optimal
 from surepick.errors import MissingExtra
-
-Floats = NDArray[np.float64]
 
 GAP = 0.01
 """The gap at which rivals are compared."""

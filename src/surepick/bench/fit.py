@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.bench.frame import Progress, Row, best_seconds, compared, peak_bytes, silent
 from surepick.errors import MissingExtra
 from surepick.logistic import Fit, Tally, fit, probability_of_yes
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Peer = Callable[[Floats, Integers, float], Floats]
 """Rows, answers and the peer's own tolerance to an estimate."""
 

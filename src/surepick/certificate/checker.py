@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.certificate.evidence import Bets, Moment
 from surepick.certificate.inequalities import boxes, fall, loss, mean, norm, onto, root, softplus, xlogx
 from surepick.errors import CertificateRefused
-
-Floats = NDArray[np.float64]
 
 # Of the rule itself, written down again so that the checker imports nothing of the policy.
 LOCALISER_SHARE = 0.3

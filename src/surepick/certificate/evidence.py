@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.certificate.inequalities import mean, softplus
 from surepick.errors import CertificateRefused
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import CertificateRefused
-
-Floats = NDArray[np.float64]
 
 
 def boxes(

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TIE, SKIP = -1, -2
 """What was said besides 1 and 0."""
@@ -83,17 +81,17 @@ class Answers:
         )
 
     @cached_property
-    def decisive(self) -> NDArray[np.bool_]:
+    def decisive(self) -> Booleans:
         """Which rows have an answer 1 or 0."""
         return np.asarray(self.said >= 0)
 
     @cached_property
-    def first_won(self) -> NDArray[np.bool_]:
+    def first_won(self) -> Booleans:
         """Of decisive answers to pairs: whether the item shown first won."""
         return np.asarray(self.said[self.of_a_pair] == 1)
 
     @cached_property
-    def of_a_pair(self) -> NDArray[np.bool_]:
+    def of_a_pair(self) -> Booleans:
         """Which rows are decisive answers to a pair."""
         return np.asarray(self.decisive & (self.items[:, 1] >= 0))
 
@@ -127,14 +125,14 @@ class Counted:
     def __len__(self) -> int:
         return len(self.place)
 
-    def of(self, which: slice | NDArray[np.bool_] = slice(None)) -> tuple[Floats, Floats]:
+    def of(self, which: slice | Booleans = slice(None)) -> tuple[Floats, Floats]:
         """Pulls and wins of every question in a run of answers, or in some of them."""
         where, count = self.place[which], len(self.rows)
         wins = np.bincount(where, weights=self.ones[which].astype(float), minlength=count)
         return np.bincount(where, minlength=count).astype(np.float64), wins.astype(np.float64)
 
 
-def _counted(items: Integers, vectors: Floats, said: Integers, decisive: NDArray[np.bool_]) -> Counted:
+def _counted(items: Integers, vectors: Floats, said: Integers, decisive: Booleans) -> Counted:
     keys = np.column_stack([items.astype(float), vectors + 0.0])[decisive]  # + 0.0 makes −0.0 equal to 0.0
     distinct, place = np.unique(keys, axis=0, return_inverse=True)
     return Counted(distinct[:, 2:], distinct[:, :2].astype(np.int64), place.ravel(), said[decisive])

@@ -4,15 +4,14 @@ import math
 from collections import defaultdict
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaln, logsumexp
 
+from surepick.arrays import Floats
 from surepick.checks.answers import Answers
 from surepick.checks.prequential import highest_likelihood
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 
-Floats = NDArray[np.float64]
 Triple = tuple[int, int, int]
 
 WEIGHED = 100

@@ -4,18 +4,16 @@ import math
 from collections import defaultdict
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from surepick import validate
+from surepick.arrays import Booleans, Floats
 from surepick.checks.answers import Answers
 from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
 from surepick.logistic.problem import CountProblem
-
-Floats = NDArray[np.float64]
 
 FEWEST = 8
 """Judges with fewer decisive answers are not looked at."""
@@ -89,7 +87,7 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
     )
 
 
-def _numbered(answers: Answers) -> dict[str, NDArray[np.bool_]]:
+def _numbered(answers: Answers) -> dict[str, Booleans]:
     """The rows of each judge with enough decisive answers, in the order in which these were enough."""
     rows = defaultdict[str, list[int]](list)
     for row in np.flatnonzero(answers.decisive):
@@ -108,7 +106,7 @@ def _shared(answers: Answers, nats: dict[str, float]) -> dict[str, float]:
     return {name: value - math.log(place[name] * (place[name] + 1)) for name, value in nats.items()}
 
 
-def _against_coins(answers: Answers, shown: dict[str, NDArray[np.bool_]]) -> dict[str, float]:
+def _against_coins(answers: Answers, shown: dict[str, Booleans]) -> dict[str, float]:
     """Nats for each judge: log of coin tosses times the others' evidence, over the evidence of all."""
     if len(shown) < 2:
         return {}

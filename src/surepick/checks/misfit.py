@@ -3,14 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.checks.answers import Answers, Counted
 from surepick.checks.prequential import Expert, log_evidence
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 MOST_ITEMS = 120
 """With more items than this there is no coordinate an item: the fits would take minutes."""

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp
 
 from surepick.checks.answers import Answers
@@ -11,8 +10,6 @@ from surepick.checks.prequential import Expert, forecasts, log_evidence
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 from surepick.logistic import probability_of_yes
-
-Floats = NDArray[np.float64]
 
 CONCENTRATIONS = np.array([1.0, 10.0, 100.0])
 """Rivals of the fair coin: shares of the first drawn from Beta(a, a), from any share to a few per cent off a half."""

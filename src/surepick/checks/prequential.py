@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
+from surepick.arrays import Floats
 from surepick.checks.answers import Counted
 from surepick.linalg import norms, span_of
 from surepick.logistic import probability_of_yes
 from surepick.logistic.problem import CountProblem
-
-Floats = NDArray[np.float64]
 
 GROWTH = 0.15
 """A predictor is fitted again when answers have grown by this share."""

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
@@ -28,7 +29,6 @@ from surepick.logistic.newton import Progress, minimise
 from surepick.logistic.problem import CountProblem
 from surepick.logistic.separation import unbounded_towards
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 RIDGES = (1.0, 0.1, 0.01)

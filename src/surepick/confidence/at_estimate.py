@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.logistic import Fit, Tally, fit
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled, unbounded
 from surepick.errors import InvalidInput
@@ -14,8 +15,6 @@ from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix, norms
 from surepick.logistic import Fit, Tally, fit, variance
 from surepick.logistic.model import derivatives
-
-Floats = NDArray[np.float64]
 
 LI = "Li, Lu and Zhou 2017, Theorem 1."
 FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm."

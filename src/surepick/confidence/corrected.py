@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.anytime import Evidence, plug_in_evidence
 from surepick.confidence.at_estimate import AtEstimate, fixed_design
 from surepick.confidence.knowledge import Knowledge
@@ -20,7 +21,6 @@ from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
 from surepick.logistic import Fit, Tally
 
-Floats = NDArray[np.float64]
 Form = Literal["query", "ellipsoid"]
 
 ANYTIME_SHARE = 0.2

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.result import Tallies
 from surepick.errors import InvalidInput
 from surepick.linalg import Factor, factor, gram_matrix, norms
 from surepick.logistic import Tally, variance
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.logistic import Tally
-
-Floats = NDArray[np.float64]
 
 Data = Literal["adaptive", "fixed"]
 """Whether the questions may have depended on earlier answers ("adaptive") or did not ("fixed")."""

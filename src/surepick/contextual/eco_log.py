@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
@@ -22,8 +22,6 @@ from surepick.contextual.policy import (
 )
 from surepick.guarantee import Guarantee
 from surepick.logistic import probability_of_yes, softplus, variance
-
-Floats = NDArray[np.float64]
 
 
 class EcoLogState(NamedTuple):

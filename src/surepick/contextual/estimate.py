@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.history import History
 from surepick.contextual.policy import Choice, chosen_vector, clean_reward, refit_due
-
-Floats = NDArray[np.float64]
 
 GROWTH = 0.01
 

@@ -10,15 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.history import History
 from surepick.contextual.policy import Choice
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 REFRESH = 0.1
 

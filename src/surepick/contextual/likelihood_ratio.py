@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics, ratio_set
 from surepick.contextual.policy import LOGISTIC, Choice, Facts, chosen_vector, clean_arms, clean_reward
 from surepick.contextual.ratio_set import RatioSet
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

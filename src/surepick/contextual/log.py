@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.contextual.menu import CLASSES
 from surepick.contextual.policy import AnyPolicy, Choice
 from surepick.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 FORMAT = 1
 """Version of the format; files of another one are refused."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.comparison import faury_gamma, faury_ridge
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
@@ -25,8 +25,6 @@ from surepick.contextual.policy import (
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.logistic import probability_of_yes, variance
-
-Floats = NDArray[np.float64]
 
 LIPSCHITZ = 0.25
 """L and M of the paper: bounds of μ' and |μ''|."""

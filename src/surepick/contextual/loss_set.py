@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.policy import (
@@ -28,8 +28,6 @@ from surepick.contextual.policy import (
 )
 from surepick.contextual.ratio_set import outer_radius
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 RUNG = 4.0
 """Factor between the ridges of the ladder: at the best of them the bound is within a percent or so of the maximum."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.policy import (
     KNOWN_NORM,
@@ -21,8 +21,6 @@ from surepick.contextual.policy import (
 )
 from surepick.contextual.ratio_set import RIDGES
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 
 class OnePassState(NamedTuple):

@@ -10,10 +10,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.linalg import factor
 from surepick.logistic.model import derivatives, probability_of_yes, softplus, variance
-
-Floats = NDArray[np.float64]
 
 NAME = "numpy"
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
-Floats = NDArray[np.float64]
 State = TypeVar("State")
 
 

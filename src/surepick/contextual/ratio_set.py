@@ -23,13 +23,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.history import History
 from surepick.contextual.policy import refit_due
-
-Floats = NDArray[np.float64]
 
 RIDGES = np.array([1.0, 0.1, 0.01])
 """Experts, in units of the squared length of the longest vector so far."""

@@ -7,14 +7,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import log
 from surepick.contextual.policy import AnyPolicy, Choice, clean_arms, clean_reward
 from surepick.errors import InvalidInput
 
-Floats = NDArray[np.float64]
 Order = Literal["arrival", "decision"]
 
 

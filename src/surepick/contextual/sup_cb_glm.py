@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual.history import History
 from surepick.contextual.levels import (
     Levels,
@@ -33,8 +33,6 @@ from surepick.contextual.policy import (
 )
 from surepick.contextual.ucb_glm import li_kappa
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 
 class SupCbState(NamedTuple):

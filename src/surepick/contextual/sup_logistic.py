@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import numerics, ratio_set
 from surepick.contextual.levels import (
@@ -37,7 +38,6 @@ from surepick.contextual.ratio_set import RatioSet
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
-Floats = NDArray[np.float64]
 Constants = Literal["corrected", "printed"]
 
 PHI = 0

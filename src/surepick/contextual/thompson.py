@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual.estimate import Estimate, RidgeLearner
 from surepick.contextual.policy import Choice, Facts, clean_arms
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

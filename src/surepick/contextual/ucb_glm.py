@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
 from surepick.contextual.policy import (
@@ -22,8 +22,6 @@ from surepick.contextual.policy import (
 )
 from surepick.guarantee import Guarantee
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
 
 RIDGE = 1e-4
 """Keeps the estimate finite while the answers are separated; the paper's is the plain maximum of the likelihood."""

@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_reward
 from surepick.guarantee import Guarantee
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick.design.determinant import determinant_search
@@ -14,8 +14,6 @@ from surepick.design.result import Design, DesignStatus, Limits, Outcome, measur
 from surepick.design.search import MinimaxSearch
 from surepick.errors import InvalidInput
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
 
 ROUNDS = 100
 """A design takes five to ten rounds; this many are allowed unless told otherwise."""

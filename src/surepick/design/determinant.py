@@ -1,17 +1,14 @@
 """The weights of largest determinant, which by Kiefer and Wolfowitz also minimise max xᵀH⁻¹x."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.design.directions import Family
 from surepick.design.frame import Active, Frame, add_spanning, whitener
 from surepick.design.interior import largest_determinant
 from surepick.design.result import Limits, Outcome
 from surepick.design.search import FORGETFUL, PRUNED, batch_size, longest
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FEW_ENOUGH_TO_LIST = 20_000
 """Up to this many measurement vectors the design that weighs all alike is tried first."""
@@ -78,7 +75,7 @@ def _equal_weights(measurements: Family, frame: Frame, gap: float) -> Outcome | 
     return Outcome(members, weights, value, min(float(frame.rank), value), 0, 1, None)
 
 
-def _prune(vectors: Floats, weights: Floats, white: Floats, allowed: float) -> tuple[NDArray[np.bool_], Floats]:
+def _prune(vectors: Floats, weights: Floats, white: Floats, allowed: float) -> tuple[Booleans, Floats]:
     """Leave out as many small weights as keep the active vectors within the allowed length."""
     for threshold in PRUNED:
         kept = weights >= threshold / len(weights)

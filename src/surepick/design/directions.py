@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.design.farthest import Cloud, diameter, farthest_pairs, longest_pairs
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import Span, blocks, norms, squared_lengths
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EVERY_ITEM = 4096
 """Up to this many items the guess looks at every item's farthest partner; beyond, it walks from promising ones."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from surepick.arrays import Floats, Integers
+
 Singles = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 ROWS, COLUMNS = 1024, 4096
 """A block of distances of this shape (16 MB in single precision) is all that is ever held."""

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.design.directions import Family, Union
 from surepick.errors import InvalidInput
 from surepick.linalg import Span, column_scale, factor, gram_matrix, span_of, triangular_factor
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEWCOMER = 0.05
 """Mass of a vector that joins the active ones, as a fraction of their mean."""
@@ -88,7 +85,7 @@ class Active:
         self.mass = np.concatenate([self.mass, start])
         return len(new)
 
-    def keep(self, which: NDArray[np.bool_]) -> None:
+    def keep(self, which: Booleans) -> None:
         """Drop all others."""
         self.members, self.vectors, self.mass = self.members[which], self.vectors[which], self.mass[which]
         self._keys = [key for key, stays in zip(self._keys, which, strict=True) if stays]

@@ -21,11 +21,9 @@ from typing import Self, TypeVar
 
 import numpy as np
 import scipy.linalg as sl
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.design.frame import whitener
-
-Floats = NDArray[np.float64]
 
 TO_THE_BOUNDARY = 0.95
 """Fraction of the way to the nearest bound that a step may go."""

@@ -6,16 +6,14 @@ from enum import StrEnum
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.design.directions import Family, Pairs, Rows
 from surepick.design.rounding import Allocation, apportion
 from surepick.errors import InvalidInput
 from surepick.linalg import square_root
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class DesignStatus(StrEnum):

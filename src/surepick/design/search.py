@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.design.directions import Family, Union, refuse_unmeasurable
 from surepick.design.frame import Active, Frame, add_spanning, frame_of, whitener
 from surepick.design.interior import minimax
@@ -18,9 +18,6 @@ from surepick.design.result import Certificate, Limits, Outcome
 from surepick.errors import InvalidInput
 from surepick.linalg import span_of, square_root
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PRUNED = (0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Weights below these multiples of the mean are tried to be left out, the largest first."""
@@ -207,7 +204,7 @@ class MinimaxSearch:
         value, found = self.directions.maximum(self.frame.transform @ white, longest(targets @ white))
         return look.members[kept], look.weights[kept] / look.weights[kept].sum(), value, found
 
-    def _pruned_whitener(self, look: _Look, kept: NDArray[np.bool_]) -> Floats | None:
+    def _pruned_whitener(self, look: _Look, kept: Booleans) -> Floats | None:
         """C with ‖yᵀC‖² = yᵀH⁺y for all directions, or None where some direction is no longer measured."""
         rank = self.frame.rank
         vectors, weights = look.vectors[kept], look.weights[kept] / look.weights[kept].sum()

@@ -8,14 +8,11 @@ guarantee depends on these points, only when proofs are tried and what is asked.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.certify import onto
 from surepick.identify.many import Vectors, minimise_many
 from surepick.logistic import probability_of_yes, softplus
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 CLOSEST = 96
 """Closest rivals looked at."""

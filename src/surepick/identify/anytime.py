@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from surepick import validate
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime_certificate import write_certificate
@@ -29,9 +29,6 @@ from surepick.identify.stagewise import ENOUGH, LOGISTIC, Filed
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.weigh import QUICK, THOROUGH, Way, Weighed, weigh
 from surepick.logistic import Tally
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SPARE = 1.0
 """Nats beyond what a rival needs, after which it is no longer asked about."""
@@ -264,7 +261,7 @@ class Anytime:
         """Rivals of the leader that were proved passed, now or before."""
         return state.ledger.passed(state.leader) | {each.item: each for each in self._found(state).passed}
 
-    def _passes(self, state: State, weighed: Weighed) -> NDArray[np.bool_]:
+    def _passes(self, state: State, weighed: Weighed) -> Booleans:
         return np.asarray((weighed.plug_in >= state.threshold) | (weighed.directional >= state.needed(state.leader)))
 
     def _weigh(self, state: State, ways: tuple[Way, ...]) -> Weighed:

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.certificate import FORMAT, digest
 from surepick.identify.anytime_state import State
 from surepick.identify.certify import Localiser
 from surepick.identify.directional import Process
 from surepick.identify.stagewise import Filed
 from surepick.identify.weigh import Weighed
-
-Floats = NDArray[np.float64]
 
 
 def write_certificate(claim: Mapping[str, Any], state: State, weighed: Weighed, far: Localiser) -> dict[str, Any]:

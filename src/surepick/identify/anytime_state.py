@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.identify.alternatives import CLOSEST, Alternatives, likeliest
 from surepick.identify.certify import Localiser, localiser
@@ -36,9 +36,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.soft_top_two import CERTAIN, FEW_DIMENSIONS, LATE_FROM, closeness
 from surepick.identify.stagewise import Filed
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LOCALISER = 0.3
 """Share of delta spent by the plug-in process; the rest by the directional one."""

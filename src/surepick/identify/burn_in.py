@@ -8,8 +8,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.confidence import plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
 from surepick.confidence.printed import printed_gamma
@@ -31,9 +31,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed
 from surepick.linalg import factor, gram_matrix, norms, span_of
 from surepick.logistic import Tally, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SHARE = 0.1
 """Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""

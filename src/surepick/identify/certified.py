@@ -10,14 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.linalg import Factor, Span, distinct_lines, factor, gram_matrix
 from surepick.logistic import Fit, Tally, fit, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 SHARES = (0.03, 0.1, 0.25, 0.5)
 """Shares of a stage's failure probability that may go to the norm of the score; the best is picked when planning."""

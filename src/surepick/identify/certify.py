@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Booleans, Floats
 from surepick.identify.many import Vectors, certified_infima, inverses_from_above, losses, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
 from surepick.linalg import span_of
 from surepick.logistic import probability_of_yes, softplus, variance
-
-Floats = NDArray[np.float64]
-
 
 CERTAIN = 1e-4
 """Nats below which the answers to a question are all as expected, and a proof can do without them."""
@@ -200,7 +198,7 @@ class Localiser:
     radius: float
     shares: Floats
 
-    def misses(self, normals: Floats, epsilon: float) -> NDArray[np.bool_]:
+    def misses(self, normals: Floats, epsilon: float) -> Booleans:
         """Whether no such θ has yᵀθ ≤ −epsilon: far rivals are excluded at O(d²) each."""
         if not math.isfinite(self.radius):
             return np.zeros(len(normals), dtype=np.bool_)

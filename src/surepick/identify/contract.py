@@ -7,17 +7,15 @@ The log of a product of tilts is not convex, but becomes so by adding λ(G − r
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Booleans, Floats
 from surepick.identify.certify import Passed, onto, region
 from surepick.identify.directional import ASKED, NEGATIVE, ONES, POSITIVE, growth
 from surepick.identify.many import certified_infima, inverses_from_above, minimise_many
 from surepick.identify.plug_in import Evidence, Minorant
 from surepick.identify.tilt import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, by_powers_of_yes, horner, rise
 from surepick.logistic import probability_of_yes, variance
-
-Floats = NDArray[np.float64]
 
 SECOND_ORDER = 0.6
 """(eʸ − 1 − y)/y² for y up to the largest tilt, rounded up."""
@@ -237,7 +235,7 @@ def _balanced(
     theta: Floats,
     least: Floats,
     outer: Floats,
-    sound: NDArray[np.bool_],
+    sound: Booleans,
 ) -> tuple[Floats, Floats]:
     """About the λ ≥ least of the largest bound, and its least point: one outside the localiser wants a larger λ."""
     penalties, low, high, best = least, least, np.full(len(least), np.inf), theta
@@ -317,7 +315,7 @@ def _descend(
     theta: Floats,
     penalties: Floats,
     outer: Floats,
-    sound: NDArray[np.bool_],
+    sound: Booleans,
 ) -> Floats:
     """About the least points of log Eᶻ + λG on the hyperplanes, by Newton's method."""
     vectors = below.vectors
@@ -347,5 +345,5 @@ def _root(matrices: Floats) -> Floats:
     return np.asarray(turned / np.sqrt(np.maximum(values, 1e-12 * values[:, -1:] + 1e-290))[:, None, :])
 
 
-def _or_identity(matrices: Floats, sound: NDArray[np.bool_]) -> Floats:
+def _or_identity(matrices: Floats, sound: Booleans) -> Floats:
     return np.where(sound[:, None, None], matrices, np.eye(matrices.shape[-1]))

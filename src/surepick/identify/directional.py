@@ -8,14 +8,11 @@ stage is planned (docs/anytime.md, section 2). Sums by powers of c, see `tilt`.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.tilt import TERMS, powers, rise
 from surepick.logistic import probability_of_yes, softplus, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TILT = 0.3
 """Largest tilt c of one answer, in log-odds; larger ones are cut."""

@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.identify.certified import Estimate
 from surepick.identify.stagewise import Filed, Stages, Standing
 from surepick.logistic import Tally, fit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEADERS = 32
 """Items of highest score tried first: they exclude nearly everything, and what is left is compared with all."""
@@ -97,7 +94,7 @@ def _seen_by(points: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
     return score, white
 
 
-def _beaten(score: Floats, white: Floats, by: Integers, which: Integers) -> NDArray[np.bool_]:
+def _beaten(score: Floats, white: Floats, by: Integers, which: Integers) -> Booleans:
     """For each of `which`, whether some item of `by` has a score larger by more than their distance."""
     result = np.zeros(len(which), dtype=np.bool_)
     squares = np.einsum("ij,ij->i", white, white)

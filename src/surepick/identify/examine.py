@@ -9,14 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.anytime_state import State
 from surepick.identify.ledger import Attempt, Pass
 from surepick.identify.weigh import QUICK, THOROUGH, Way, weigh
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TRIES = 48
 """Most rivals tried at a time while others still lack evidence ..."""

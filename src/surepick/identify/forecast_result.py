@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Booleans
 from surepick.guarantee import Guarantee
 
 
@@ -21,7 +22,7 @@ class Forecast:
 
     policy: str
     questions: NDArray[np.int64]
-    broken_off: NDArray[np.bool_]
+    broken_off: Booleans
     """Searches that were too long to simulate: they take at least their number of questions."""
     decided: int
     """Searches that ended with a decision; others spent their budget or were broken off."""

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.design import g_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify.burn_in import rounded_up
@@ -22,9 +22,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import Span, factor, gram_matrix
 from surepick.logistic import Tally, fit
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 GROWTH = 0.1
 """A batch is this share of the questions before it."""

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify.burn_in import known_floors
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Stagewise
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats
 from surepick.logistic import probability_of_yes, softplus, variance
 from surepick.logistic.problem import bennett
-
-Floats = NDArray[np.float64]
 
 STACKED = 4_000_000
 """Most numbers kept for the outer products of all vectors; beyond, Hessians are summed one loss at a time."""
@@ -64,7 +62,7 @@ def inverses(matrices: Floats) -> Floats:
     return _inverted(matrices)[0]
 
 
-def inverses_from_above(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def inverses_from_above(matrices: Floats) -> tuple[Floats, Booleans]:
     """Upper bounds of the inverses, good for proofs, and whether each matrix is far enough from singular for one.
 
     The hair h added to a matrix of least eigenvalue l shrinks its inverse by at most h/l, and 1/l is at most the trace

@@ -9,8 +9,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.design import Rows, pairs_optimal
 from surepick.identify.burn_in import printed_burn_in
 from surepick.identify.certified import Estimate
@@ -19,9 +19,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.rage_glm_printed import Options, printed_width
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.logistic import Tally, fit, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def standing(options: Options, state: Stages) -> Standing:

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.many import Vectors, log_sum, losses, minimise_many
 from surepick.logistic import softplus, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 RIDGES = np.array([10.0, 1.0, 0.1, 0.01])
 """Experts: ridge fits with these weights, after scaling the longest vector of the problem to length one."""

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Integers
 from surepick.errors import InvalidInput, SurepickError
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
 from surepick.identify.verdict import Verdict
 from surepick.logistic import Tally
-
-Integers = NDArray[np.int64]
 
 
 class CannotClose(SurepickError):

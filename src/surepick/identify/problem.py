@@ -7,14 +7,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import Span, norms, span_of
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
 """A matrix, a mapping of names to features, a data frame, or a list of names."""

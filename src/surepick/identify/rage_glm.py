@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
@@ -42,9 +42,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.stagewise import ENOUGH, Draft, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MARGIN = 1.5
 """Adaptive rounds leave room for an estimate that is this many standard errors low."""

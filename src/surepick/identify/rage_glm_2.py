@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.confidence.comparison import faury_gamma, faury_ridge, project
 from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput
@@ -19,8 +19,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import Span, factor, gram_matrix, norms
 from surepick.logistic import Tally
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.confidence.printed import printed_gamma
 from surepick.design import Pairs, Rows, apportion, max_optimal
 from surepick.identify.burn_in import printed_burn_in
@@ -21,9 +21,6 @@ from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
 from surepick.logistic import Tally, fit, variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Options(Protocol):

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.design import Rows, apportion, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify.burn_in import printed_burn_in
@@ -21,8 +21,6 @@ from surepick.identify.passive_printed import pooled_estimate
 from surepick.identify.rage_glm_printed import printed_width
 from surepick.identify.stagewise import Draft, Stages, Standing
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick.design import pairs_optimal
 from surepick.guarantee import Guarantee
@@ -19,8 +18,6 @@ from surepick.identify.elimination import exclude
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Stagewise, Standing
 from surepick.linalg import factor, gram_matrix, span_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,14 @@ and the verdict hold at once with probability 1 − delta (docs/anytime.md, sect
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Integers
 from surepick.identify.anytime_state import State
 from surepick.identify.certify import plug_in_bounds
 from surepick.identify.verdict import Verdict
 
-Integers = NDArray[np.int64]
-Matrix = NDArray[np.bool_]
 
-
-def proven_better(state: State, verdict: Verdict, items: Integers) -> Matrix:
+def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
     """For items by number: whether the one of the row is proven better than the one of the column.
 
     One batch of convex programs a row, of as many as there are items not told apart by a cheaper bound.
@@ -44,7 +41,7 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Matrix:
     return _with_what_follows(better)
 
 
-def _with_what_follows(better: Matrix) -> Matrix:
+def _with_what_follows(better: Booleans) -> Booleans:
     """If a is better than b and b than c, a is better than c."""
     while True:
         more = better | (better.astype(np.float32) @ better.astype(np.float32) > 0)

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Integers
 from surepick.identify.anytime import Anytime
 from surepick.identify.policy import Plan, Policy, Wait
 from surepick.identify.problem import Problem
-
-Integers = NDArray[np.int64]
 
 Turn = Callable[[Any, Plan], Integers | Wait]
 """From the state and the stage as planned to how often each measurement is asked instead."""

@@ -4,15 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.policy import Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.verdict import Verdict
 from surepick.logistic import probability_of_yes
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @runtime_checkable

@@ -7,13 +7,10 @@ the largest expected decrease of Σ_z weight·log ‖y_z‖² in C is asked, C i
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.alternatives import CLOSEST, surprise
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 PICKS = 48
 """Different choices made within a stage; a larger stage repeats each."""

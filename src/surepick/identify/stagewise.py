@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.design import apportion
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
@@ -25,8 +25,6 @@ from surepick.identify.truths import plausible_truths
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.logistic import Tally
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Missing = Literal["ignorable", "refuse"]
 
 ENOUGH = 10**12

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.guarantee import Guarantee
@@ -27,9 +27,6 @@ from surepick.identify.rage_glm import TYPICAL_XI
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.linalg import span_of
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 EVEN_SHARE = 0.05
 """Share of a static design that is spread evenly over its vectors, so that none is asked too rarely to be known."""

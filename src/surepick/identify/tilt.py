@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from surepick.arrays import Floats
 
 TERMS = 6
 """Powers kept."""

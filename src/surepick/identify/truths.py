@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Floats
 from surepick.design import Rows
 from surepick.design.frame import frame_of
 from surepick.identify.problem import Problem
 from surepick.linalg import factor
 from surepick.logistic import Tally, fit
-
-Floats = NDArray[np.float64]
 
 USUAL_LOGIT = 2.0
 """Standard deviation of the log-odds of an answer before any is in: pooled crowds have a κ₀ of .03 to .2."""

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from surepick.arrays import Floats, Integers
 from surepick.identify.anytime_state import State
 from surepick.identify.certify import plug_in_bounds
 from surepick.identify.contract import AGES, HOPELESS, Tilted, directional_bounds, wide_bounds
 from surepick.identify.directional import BETS, Process
 from surepick.identify.ledger import Pass
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Way(NamedTuple):

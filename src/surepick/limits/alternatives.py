@@ -11,14 +11,11 @@ many rivals are one matrix product with the list of xxᵀ.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from surepick.arrays import Booleans, Floats
 from surepick.limits.divergence import alpha, kl_divergence
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 MOST_STEPS = 200
 ENTRIES_PER_BLOCK = 1_000_000
@@ -198,7 +195,7 @@ class Inverses:
         # A touch on the diagonal, so that rounding cannot make them singular.
         np.einsum("kii->ki", scaled)[...] = 1.0 + 1e-13
         self.inside = np.linalg.inv(scaled)
-        self.trusted: NDArray[np.bool_] = np.einsum("kii->k", self.inside) < 1e11
+        self.trusted: Booleans = np.einsum("kii->k", self.inside) < 1e11
         """Whether rounding and that touch change the inverse by little."""
 
     def times(self, right: Floats) -> Floats:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
 from surepick.confidence.printed import printed_gamma
@@ -17,8 +16,6 @@ from surepick.confidence.theorem import Budget, largest_xi
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
 
 GUARANTEES = {
     "corrected": Guarantee.PROVED,

@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Integers
 from surepick.design import Design, Pairs, Rows, gap_optimal, max_optimal, pairs_optimal
 from surepick.design.directions import Family
 from surepick.errors import InvalidInput
@@ -20,8 +20,6 @@ from surepick.limits.burn_in import printed_information
 from surepick.limits.instance import Instance
 from surepick.linalg import norms
 from surepick.logistic import variance
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

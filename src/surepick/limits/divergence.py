@@ -8,11 +8,10 @@ by entry, cost a dozen elementary functions an entry, and keep a relative accura
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from surepick.arrays import Floats
 from surepick.logistic.model import probability_of_yes, softplus
-
-Floats = NDArray[np.float64]
 
 SERIES_BELOW = 0.3
 """Below this the closed forms cancel, and their Taylor series are summed instead."""

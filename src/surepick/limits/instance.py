@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.design import Rows
 from surepick.design.directions import Union, refuse_unmeasurable
 from surepick.design.frame import Frame, frame_of
 from surepick.errors import InvalidInput
 from surepick.logistic import variance
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LARGEST_LOGIT = 700.0
 """Beyond, the variance of an answer is zero to the precision of numbers."""

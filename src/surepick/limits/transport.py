@@ -15,9 +15,9 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.design import DesignStatus
 from surepick.design.directions import Rows
 from surepick.design.frame import NEWCOMER, Active, add_spanning
@@ -37,9 +37,6 @@ from surepick.limits.divergence import kl_divergence
 from surepick.limits.instance import Instance
 from surepick.linalg import blocks
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LARGEST_DELTA = 1 / 2.4
 ROUNDING = 1e-9

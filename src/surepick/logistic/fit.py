@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import Factor, Span, factor, span_of
 from surepick.logistic.problem import CountProblem, FitStatus, cap_norm
 from surepick.logistic.tally import Tally
 from surepick.threads import threads_for
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

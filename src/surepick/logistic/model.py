@@ -6,11 +6,9 @@ Notation of the formulas: v = xᵀθ, μ(v) = 1/(1+e⁻ᵛ), s(v) = μ'(v) = μ(
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.linalg import blocks
-
-Floats = NDArray[np.float64]
 
 
 def probability_of_yes(logits: Floats) -> Floats:

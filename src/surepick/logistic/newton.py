@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.linalg import Factor, factor
 from surepick.logistic.model import Derivatives
-
-Floats = NDArray[np.float64]
 
 STALLED = 1e-6
 """A decrement below this which no longer shrinks is at the floor of floating point: good enough, and reported."""

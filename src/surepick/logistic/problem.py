@@ -8,15 +8,13 @@ from functools import cached_property
 
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
-from numpy.typing import NDArray
 from scipy.special import xlog1py
 
+from surepick.arrays import Floats
 from surepick.linalg import factor, span_of
 from surepick.logistic.model import Derivatives, derivatives, probability_of_yes
 from surepick.logistic.newton import Progress, minimise
 from surepick.logistic.separation import separating_direction
-
-Floats = NDArray[np.float64]
 
 LONG_DATA = 40_000
 """From this many rows on, a fit of a twentieth of them gives the start: two or three full passes then suffice."""

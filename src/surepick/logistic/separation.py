@@ -3,11 +3,9 @@
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 import scipy.linalg as sl
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.linalg import column_scale, norms, span_of
-
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-12
 """A row counts as on the right side when its cosine with the direction, in the units of the columns, is above

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.logistic import model
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,17 +6,14 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.confidence import interval_anytime, plug_in_evidence
 from surepick.forecast import OpenStage
 from surepick.identify import Verdict
 from surepick.identify.anytime_state import State
 from surepick.identify.ranking import proven_better
 from surepick.session import Session
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LOOKS = 40
 """Points of the curve of evidence."""
@@ -66,7 +63,7 @@ class Standing:
     """Estimates in log-odds: what the answers refute least."""
     low: Floats
     high: Floats
-    better: NDArray[np.bool_]
+    better: Booleans
     """Whether the item of the row is proven better than that of the column."""
     count: int
     """Number of all items, of which `items` are the leading ones."""

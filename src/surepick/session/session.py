@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Integers
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
 from surepick.forecast import FEWEST, OpenStage, forecast_further, outdated
@@ -22,7 +22,6 @@ from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict,
 from surepick.session.question import Question
 from surepick.session.table import answers_of
 
-Integers = NDArray[np.int64]
 Event = dict[str, Any]
 
 FORMAT = 3

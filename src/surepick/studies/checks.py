@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from surepick.checks import CHECKS, Answers
@@ -21,8 +20,6 @@ from surepick.session import Question, Session
 from surepick.session.table import answers_of
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import exact_limits, groups
-
-Floats = NDArray[np.float64]
 
 LEVEL = 0.05
 """Of each check."""

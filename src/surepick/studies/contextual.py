@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from surepick.contextual import NAMES, policy_by_name
@@ -19,8 +18,6 @@ from surepick.guarantee import Guarantee
 from surepick.studies.contextual_world import World, ball_world, misfit, simulate, trap_world
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import groups
-
-Floats = NDArray[np.float64]
 
 NORMS = (1.0, 2.0, 4.0, 8.0)
 ARMS = (2, 20, 200, 1000)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm, pearsonr
 
 from surepick.contextual import SupCbGlm, SupLogistic
@@ -19,8 +18,6 @@ from surepick.contextual.levels import number_of_levels
 from surepick.contextual.policy import AnyPolicy
 from surepick.figures import figure
 from surepick.studies.frame import Options, Params, Row, Study
-
-Floats = NDArray[np.float64]
 
 HORIZON = 1000
 EACH = 40

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.contextual import SupLogistic
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.policy import AnyPolicy
 from surepick.contextual.ratio_set import RatioSet
 from surepick.contextual.sup_logistic import SupState
 from surepick.logistic import probability_of_yes
-
-Floats = NDArray[np.float64]
 
 STEPS_PER_BLOCK = 4096
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
+from surepick.arrays import Floats
 from surepick.confidence.menu import intervals_by_name
 from surepick.confidence.result import Intervals
 from surepick.figures import COLOURS, figure
@@ -20,8 +21,6 @@ from surepick.linalg import factor, gram_matrix
 from surepick.logistic import Tally, fit, probability_of_yes, variance
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import exact_limits, groups
-
-Floats = NDArray[np.float64]
 
 DESIGNS = ("orthogonal", "gaussian", "soare", "rare")
 RELATIVE_XI = (0.02, 0.05, 0.1, 0.17, 0.25, 0.4, 0.55)

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.figures import figure
 from surepick.identify import Plan, Problem, Verdict
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
 from surepick.worlds import World, catalogue, pairs_of_pairs
-
-Floats = NDArray[np.float64]
 
 WINDOW = 50
 SHOWN = 10

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from surepick.arrays import Floats
 from surepick.figures import figure
 from surepick.identify import Plan, Problem
 from surepick.identify.anytime_state import State
@@ -22,8 +22,6 @@ from surepick.studies.delta_anytime import Hasty
 from surepick.studies.frame import Options, Params, Row, Study
 from surepick.studies.identification import groups
 from surepick.worlds import World
-
-Floats = NDArray[np.float64]
 
 RAISED = (0.1, 0.5, 1.0)
 """Nats by which the control raises every bound."""

@@ -1,15 +1,13 @@
 """People with a favourite colour: colours, nine features of each, and somebody's taste."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surepick import validate
+from surepick.arrays import Floats
 from surepick.colours import colour_features
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.worlds.world import World
-
-Floats = NDArray[np.float64]
 
 CLOSE_ENOUGH = 0.1
 """Relative difference of the gap from the one wanted."""

@@ -3,14 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.limits import kappa_family
 from surepick.worlds.world import World
-
-Floats = NDArray[np.float64]
 
 CATALOGUE = {
     "open": (3327, 1e-4, 0.01),

@@ -5,16 +5,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick.arrays import Floats, Integers
 from surepick.identify import DrawnAnswers, Problem, Verdict
 from surepick.limits import Instance
 from surepick.logistic import probability_of_yes, variance
 from surepick.session import Question
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

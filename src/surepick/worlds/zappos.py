@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.io import loadmat
 
+from surepick.arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.logistic import Tally, fit
 from surepick.worlds.world import World
-
-Floats = NDArray[np.float64]
 
 ATTRIBUTES = ("open", "pointy", "sporty", "comfort")
 

@@ -6,9 +6,9 @@ from typing import TypeVar, cast
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from surepick.arrays import Floats
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

@@ -3,12 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.contextual.compiled.algebra import add_outer, dot, jit, squared_norm, times
 from surepick.contextual.compiled.fit import online_step, softplus, variance, yes
-
-Floats = NDArray[np.float64]
 
 
 @jit

@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from surepick.arrays import Floats
 from surepick.contextual.compiled.algebra import add_outer, cholesky, dot, jit, solve, times
-
-Floats = NDArray[np.float64]
 
 
 @jit
