@@ -6,7 +6,7 @@ UV := $(VENV)/.uv
 CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
-BEYOND := anytime people limits delta checks forecast contextual horizon
+BEYOND := anytime people limits delta minimisation checks forecast contextual horizon
 
 .PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test
 

@@ -7,44 +7,25 @@ none of them anew. Questions are drawn with default_rng([seed, question number])
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from surepick.arrays import Integers
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
 from surepick.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
 from surepick.session.question import Question
+from surepick.session.stage import AskedStage
 from surepick.session.table import answers_of
 
 Event = dict[str, Any]
 
 FORMAT = 3
 """Version of the log's format."""
-
-
-@dataclass
-class _Stage:
-    """A stage's questions as they stand."""
-
-    plan: Plan
-    unissued: Integers
-    pulls: Integers
-    wins: Integers
-    waiting: set[int] = field(default_factory=set)
-    """Issued questions without an answer, skip or tie."""
-    closed: set[int] = field(default_factory=set)
-    """Questions skipped or tied."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing of it is left to hand out or to wait for."""
-        return not self.waiting and not self.unissued.any()
 
 
 @dataclass(frozen=True)
@@ -98,7 +79,7 @@ class Session:
         self.log: list[Event] = []
         self._path = path
         self._state = policy.start(problem)
-        self._stages: list[_Stage] = []
+        self._stages: list[AskedStage] = []
         self._questions: dict[int, Question] = {}
         self._answers: dict[int, int] = {}
         self._changed: set[int] = set()
@@ -279,13 +260,7 @@ class Session:
         It is what a simulation goes on from (`surepick.forecast.forecast_further`), in another thread if need be.
         """
         self._settle()
-        return self._state, [self._as_it_stands(stage) for stage in self._stages]
-
-    def _as_it_stands(self, stage: _Stage) -> OpenStage:
-        left = stage.unissued.copy()
-        for question in stage.waiting:
-            left[_place(stage.plan, self._questions[question].measurement)] += 1
-        return OpenStage(stage.plan, stage.pulls.copy(), stage.wins.copy(), left)
+        return self._state, [stage.as_it_stands(self._questions) for stage in self._stages]
 
     def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
         """How many more questions it will take, with an 80% interval; heuristic.
@@ -370,13 +345,12 @@ class Session:
         self._settle()
         plan = Plan.from_json(event)
         self._state = self.policy.adopt(self._state, plan)
-        nothing = np.zeros(len(plan.pulls), dtype=np.int64)
-        self._stages.append(_Stage(plan, plan.pulls.copy(), nothing, nothing.copy()))
+        self._stages.append(AskedStage.of(plan))
 
     def _on_question(self, event: Event) -> None:
         stage = self._stages[event["stage"]]
         measurement, swapped = event["measurement"], event["swapped"]
-        stage.unissued[_place(stage.plan, measurement)] -= 1
+        stage.unissued[stage.place(measurement)] -= 1
         stage.waiting.add(event["id"])
         first, second = (None if one < 0 else self.problem.names[one] for one in self.problem.about[measurement])
         if swapped:
@@ -402,7 +376,7 @@ class Session:
     def _count(self, question: int, answer: int, by: int) -> None:
         known = self._questions[question]
         stage = self._stages[known.stage]
-        place = _place(stage.plan, known.measurement)
+        place = stage.place(known.measurement)
         stage.pulls[place] += by
         stage.wins[place] += by * (answer ^ known.swapped)
         stage.closed.discard(question)
@@ -435,10 +409,6 @@ def described(policy: Policy[Any]) -> dict[str, Any]:
 
 def _source(judge: str | None, cost: float | None) -> Event:
     return {name: value for name, value in (("judge", judge), ("cost", cost)) if value is not None}
-
-
-def _place(plan: Plan, measurement: int) -> int:
-    return int(np.flatnonzero(plan.measurements == measurement)[0])
 
 
 def _event(line: str | Event, number: int) -> Event:
