@@ -329,6 +329,13 @@ def test_the_static_policies_do_not_pool_the_burn_in() -> None:
     assert policy.verdict(policy.close(nothing, 1)).rivals[0].gap_high == math.inf  # no look, no width
 
 
+def test_the_printed_passive_form_doubles_its_rounds_where_one_vector_is_all_there_is_to_ask() -> None:
+    tied = Problem.from_pairs({"a": [0.0], "b": [1.0]})
+    policy = Passive(kappa=0.2, constants="printed", delta=0.1)
+    verdict = run(tied, policy, ExpectedJudge(np.zeros(1)), stages=5)
+    assert verdict.questions_by_stage[1:] == (2, 4, 8, 16)
+
+
 def test_linear_rage_is_marked_as_misspecified() -> None:
     world = soare(3, angle=0.5)
     verdict = run(world.problem, RageLinear(), world.judge(0))

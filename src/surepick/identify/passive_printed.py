@@ -37,7 +37,9 @@ def draft(options: Options, state: Stages, standing: Standing | None) -> Draft:
         theta = pooled_estimate(problem, state.filed[:1])
         theta = np.zeros(problem.rows.shape[1]) if theta is None else theta
         design = pairs_optimal(Rows(problem.rows, factors=np.sqrt(variance(problem.rows @ theta))), problem.points)
-        asked, weights, number = design.support, design.weights, math.ceil(math.log2(len(design.support)))
+        # At least 1: 0 is the burn-in, and a design of one vector would be asked one question a round for ever.
+        number = max(1, math.ceil(math.log2(len(design.support))))
+        asked, weights = design.support, design.weights
     else:
         asked, weights, number = np.array(memo["asked"]), np.array(memo["weights"]), int(memo["round"]) + 1
     pulls = np.rint(np.diff(np.concatenate([[0.0], np.rint(np.cumsum(weights) * 2.0**number)]))).astype(np.int64)
