@@ -20,7 +20,7 @@ from surepick import (
 from surepick.confidence.theorem import Budget
 from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named
 from surepick.identify.burn_in import known_floors, printed_burn_in
-from surepick.identify.certified import Estimate, Goal, best_budget, certify, smallest_stage
+from surepick.identify.certified import Estimate, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
 from surepick.identify.stagewise import Stages
 from surepick.linalg import Span, factor
@@ -113,14 +113,14 @@ def test_smallest_stage_is_enough_and_not_much_more() -> None:
     budget = best_budget(delta=0.05, rank=5, xi=0.05, asked_lines=10, query_lines=20)
     from surepick.confidence.theorem import radii
 
-    size = smallest_stage(5, budget, Goal(0.1), longest=40.0, value=3.0)
+    questions = smallest_stage(5, budget, longest=40.0, value=3.0, target=0.1)
 
     def width(n: float) -> float:
         reached = radii(math.sqrt(40.0 / n), 5, budget)
-        return math.inf if reached is None else min(reached.query, reached.ellipsoid) * math.sqrt(3.0 / n)
+        return math.inf if reached is None else reached.query * math.sqrt(3.0 / n)
 
-    assert width(size.questions) <= 0.1
-    assert width(0.97 * size.questions) > 0.1
+    assert width(questions) <= 0.1
+    assert width(0.97 * questions) > 0.1
 
 
 def test_printed_burn_in_has_the_papers_size() -> None:

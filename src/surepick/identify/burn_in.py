@@ -19,8 +19,6 @@ from surepick.errors import InvalidInput
 from surepick.identify.certified import (
     Certified,
     Estimate,
-    Goal,
-    Size,
     best_budget,
     certify,
     least_variance,
@@ -34,9 +32,6 @@ from surepick.logistic import Tally, variance
 
 SHARE = 0.1
 """Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
-
-COMFORT = 0.9
-"""ξ of the burn-in as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
 
 BURN_IN_XI = 0.2
 """About the ξ of a burn-in times √d, at which the split of delta is chosen."""
@@ -61,7 +56,7 @@ def known_floors(problem: Problem, kappa: float | None, norm_bound: float | None
     return knowledge.variance_floor(problem.measurements)
 
 
-def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size]:
+def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Budget]:
     """The fewest questions for which the corrected theorem applies with room to spare, spread evenly over all of X.
 
     The weights minimise max_x ‖x‖² in the inverse of Σ λ·floor·xxᵀ ≤ H(λ, θ*); with one floor for all this is the
@@ -78,8 +73,8 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size
         asked_lines=lines(asked),
         query_lines=len(problem.items) - 1,
     )
-    size = smallest_stage(problem.span.rank, budget, Goal(), longest=longest, value=design.value, comfort=COMFORT)
-    return Draft(design.support, rounded_up(design.weights, size.questions), {}), size
+    questions = smallest_stage(problem.span.rank, budget, longest=longest)
+    return Draft(design.support, rounded_up(design.weights, questions), {}), budget
 
 
 def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:

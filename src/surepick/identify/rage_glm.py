@@ -29,7 +29,6 @@ from surepick.identify.burn_in import (
 )
 from surepick.identify.certified import (
     Estimate,
-    Goal,
     best_budget,
     lines,
     planned_radii,
@@ -147,9 +146,9 @@ class RageGlm(Informed):
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
         if floors is not None:
-            draft, size = burn_in(problem, floors, self.delta * SHARE)
+            draft, budget = burn_in(problem, floors, self.delta * SHARE)
             if draft.total <= EXPLORE_ABOVE * problem.span.rank:
-                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, budget))
         draft = explore(problem, 0)
         return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, floors, None))
 
@@ -198,10 +197,10 @@ class _Round:
             return smallest_stage(
                 setting.rank,
                 setting.budget,
-                Goal(target),
                 longest=longest_asked(setting.asked, weights, setting.floors),
                 value=_largest(pairs, setting.asked, weights, setting.floors),
-            ).questions
+                target=target,
+            )
 
         known = bool(np.all(self.floors > 0))
         return self._choose(pairs, self.floors if known else self._expected(pooled(state)[0]), target, size)
@@ -298,7 +297,7 @@ class _Setting:
             if reached is None:
                 return False
             longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
-            return (reached.radius + MARGIN) * math.sqrt(longest) <= 1
+            return (reached.radii.query + MARGIN) * math.sqrt(longest) <= 1
 
         high = self.provable(weights)
         if not math.isfinite(high) or enough(high):

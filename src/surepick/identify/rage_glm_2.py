@@ -52,9 +52,9 @@ class RageGlm2(Informed):
         if standing is None:
             floors = self.floors(problem)
             assert floors is not None  # checked at the start
-            first, size = burn_in(problem, floors, self.delta * SHARE)
+            first, budget = burn_in(problem, floors, self.delta * SHARE)
             memo = {"round": 0, "alive": list(range(len(problem.items))), "floors": floors.tolist()}
-            return replace(first, memo={**memo, "budget": asdict(size.budget)})
+            return replace(first, memo={**memo, "budget": asdict(budget)})
         before = state.last.plan.memo
         number = int(before["round"]) + 1
         floors = np.array(before["floors"])

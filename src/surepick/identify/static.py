@@ -19,7 +19,7 @@ from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import passive_printed as printed
 from surepick.identify.burn_in import SHARE, burn_in, explore, explored, floors_within, longest_asked, rounded_up
-from surepick.identify.certified import Certified, Estimate, best_budget, certify, lines
+from surepick.identify.certified import COMFORT, Certified, Estimate, best_budget, certify, lines
 from surepick.identify.elimination import exclude, gap_intervals, pooled
 from surepick.identify.known import Informed
 from surepick.identify.problem import Problem
@@ -61,8 +61,8 @@ class Static(Informed):
             if known is None:
                 draft = explore(problem, LOOK_FIRST * 12 * problem.span.rank)
                 return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
-            draft, size = burn_in(problem, known, self.delta * SHARE)
-            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(size.budget)}
+            draft, budget = burn_in(problem, known, self.delta * SHARE)
+            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(budget)}
             return replace(draft, memo=memo)
         look = 1 if standing is None else int(state.last.plan.memo["look"]) + 1
         alive = everything if standing is None else standing.alive.tolist()
@@ -100,7 +100,7 @@ class Static(Informed):
             return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
         floors = self._floors(state)
         budget = self._budget(problem, asked, 1)
-        limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
+        limit = COMFORT * largest_xi(span_of(problem.rows[asked]).rank, budget)
         needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
         return needed if math.isfinite(needed) else float(len(asked))
 
