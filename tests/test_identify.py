@@ -1,6 +1,7 @@
 """What stages prove, what is excluded, how large stages are, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from surepick import (
     Uniform,
 )
 from surepick.confidence.theorem import Budget
-from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named
-from surepick.identify.burn_in import known_floors, printed_burn_in
+from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named, rage_glm
+from surepick.identify.burn_in import known_floors, level, printed_burn_in
 from surepick.identify.certified import Estimate, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
 from surepick.identify.stagewise import Stages
@@ -313,6 +314,29 @@ def test_norm_bound_and_kappa_give_the_better_floor() -> None:
     assert both is not None
     np.testing.assert_allclose(both, [float(variance(np.array(0.2))), 0.12])
     assert known_floors(short, None, None) is None
+
+
+def test_levels_sum_to_delta() -> None:
+    assert sum(level(0.05, number) for number in range(100_000)) == pytest.approx(0.05, rel=1e-4)
+
+
+def test_exploring_after_a_burn_in_takes_the_share_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds without end in sight are rare (features that all but coincide), so the first is made one here."""
+    world, planned = soare(3, angle=0.5), rage_glm._Round.adaptive
+    policy, judge, memos = RageGlm(kappa=world.kappa), ExpectedJudge(world.theta), []
+    levels, explored = set(), rage_glm.explored
+    monkeypatch.setattr(rage_glm, "explored", lambda *given: levels.add(given[2]) or explored(*given))
+    state = policy.start(world.problem)
+    for questions in ({}, {"questions": math.inf}, {}):
+        monkeypatch.setattr(rage_glm._Round, "adaptive", lambda *given, q=questions: replace(planned(*given), **q))
+        state, plan = policy.plan(state, np.random.default_rng(0))
+        assert isinstance(plan, Plan)
+        wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        memos.append((plan.memo["kind"], plan.memo["round"]))
+    assert memos[:2] == [("burn-in", 0), ("explore", 1)]
+    assert memos[2][1] == 2
+    assert levels == {level(policy.delta, 1)}
 
 
 def test_the_static_policies_do_not_pool_the_burn_in() -> None:

@@ -31,7 +31,7 @@ from surepick.linalg import factor, gram_matrix, norms, span_of
 from surepick.logistic import Tally, variance
 
 SHARE = 0.1
-"""Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
+"""Share of delta that the first stage may spend: its size depends on it only through a logarithm."""
 
 BURN_IN_XI = 0.2
 """About the ξ of a burn-in times √d, at which the split of delta is chosen."""
@@ -75,6 +75,11 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Budg
     )
     questions = smallest_stage(problem.span.rank, budget, longest=longest)
     return Draft(design.support, rounded_up(design.weights, questions), {}), budget
+
+
+def level(delta: float, number: int) -> float:
+    """δ_k, what round k (or look k) may spend: δ_0 = SHARE·δ and δ_k = (1 − SHARE)·δ/(k(k+1)), which sum to delta."""
+    return delta * SHARE if number == 0 else delta * (1 - SHARE) / (number * (number + 1))
 
 
 def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:

@@ -18,11 +18,11 @@ from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import rage_glm_printed as printed
 from surepick.identify.burn_in import (
-    SHARE,
     burn_in,
     explore,
     explored,
     floors_within,
+    level,
     longest_asked,
     proved_by,
     rounded_up,
@@ -122,8 +122,7 @@ class RageGlm(Informed):
         if standing is None:
             return self._first(problem)
         number, floors = self._round_and_floors(state)
-        delta = self.delta * (1 - SHARE) / (number * (number + 1))
-        questions = _Round(problem, standing.alive, floors, delta)
+        questions = _Round(problem, standing.alive, floors, level(self.delta, number))
         if self.targets == "halving":
             choice = questions.halving(state, 2.0**-number)
         else:
@@ -131,7 +130,9 @@ class RageGlm(Informed):
         exploring = state.last.plan.memo["kind"] == "explore"
         if not math.isfinite(choice.questions) or (exploring and _more_worth_knowing(state, choice, floors)):
             draft = explore(problem, state.asked)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", number - 1, standing.alive, floors, None))
+            # The anytime sequence is paid for once. A burn-in has spent δ_0, so after one it takes a round's share.
+            spent = number - 1 if state.filed[0].plan.memo["kind"] == "explore" else number
+            return Draft(draft.measurements, draft.pulls, _memo("explore", spent, standing.alive, floors, None))
         pulls = rounded_up(choice.weights, choice.questions)
         return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
 
@@ -146,7 +147,7 @@ class RageGlm(Informed):
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
         if floors is not None:
-            draft, budget = burn_in(problem, floors, self.delta * SHARE)
+            draft, budget = burn_in(problem, floors, level(self.delta, 0))
             if draft.total <= EXPLORE_ABOVE * problem.span.rank:
                 return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, budget))
         draft = explore(problem, 0)
@@ -165,7 +166,8 @@ class RageGlm(Informed):
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
         if state.last.plan.memo["kind"] == "explore":
-            return explored(state.problem, state.filed, self.delta * SHARE)
+            first = next(each.plan.memo for each in state.filed if each.plan.memo["kind"] == "explore")
+            return explored(state.problem, state.filed, level(self.delta, int(first["round"])))
         proved = proved_by(state.problem, state.last)
         return None if proved is None else proved.estimate
 

@@ -18,7 +18,7 @@ from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import passive_printed as printed
-from surepick.identify.burn_in import SHARE, burn_in, explore, explored, floors_within, longest_asked, rounded_up
+from surepick.identify.burn_in import burn_in, explore, explored, floors_within, level, longest_asked, rounded_up
 from surepick.identify.certified import COMFORT, Certified, Estimate, best_budget, certify, lines
 from surepick.identify.elimination import exclude, gap_intervals, pooled
 from surepick.identify.known import Informed
@@ -61,7 +61,7 @@ class Static(Informed):
             if known is None:
                 draft = explore(problem, LOOK_FIRST * 12 * problem.span.rank)
                 return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
-            draft, budget = burn_in(problem, known, self.delta * SHARE)
+            draft, budget = burn_in(problem, known, level(self.delta, 0))
             memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(budget)}
             return replace(draft, memo=memo)
         look = 1 if standing is None else int(state.last.plan.memo["look"]) + 1
@@ -107,7 +107,7 @@ class Static(Informed):
     def _budget(self, problem: Problem, asked: Integers, look: int) -> Budget:
         rank = span_of(problem.rows[asked]).rank
         return best_budget(
-            delta=self.delta * (1 - SHARE) / (look * (look + 1)),
+            delta=level(self.delta, look),
             rank=rank,
             xi=TYPICAL_XI / math.sqrt(rank),
             asked_lines=lines(problem.rows[asked]),
@@ -118,7 +118,7 @@ class Static(Informed):
         """What is known of the variances, apart from the looks themselves."""
         problem, known = state.problem, self.floors(state.problem)
         if known is None:
-            return floors_within(explored(problem, state.filed, self.delta * SHARE), problem.rows)
+            return floors_within(explored(problem, state.filed, level(self.delta, 0)), problem.rows)
         if not self.begins_with_burn_in:
             return known
         proved = _certified(problem, state.filed[:1], _key(known), self.sharpens)
