@@ -20,9 +20,10 @@ from surepick import (
 )
 from surepick.confidence.theorem import Budget
 from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named, rage_glm
-from surepick.identify.burn_in import known_floors, level, printed_burn_in
+from surepick.identify.burn_in import known_floors, level
 from surepick.identify.certified import Estimate, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
+from surepick.identify.printed import printed_burn_in
 from surepick.identify.stagewise import Stages
 from surepick.linalg import Span, factor
 from surepick.logistic import probability_of_yes, variance

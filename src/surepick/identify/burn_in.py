@@ -1,7 +1,7 @@
 """BurnIn: the first stage of the RAGE family, which buys a floor under the variance of every measurement vector.
 
-Three forms: by the corrected theorem from what is known of θ* (kappa or a norm bound), with the paper's constants, and
-by the anytime sequence where nothing is known.
+Two forms: by the corrected theorem from what is known of θ* (kappa or a norm bound), and by the anytime sequence where
+nothing is known. With the paper's constants it is in `printed`.
 """
 
 import math
@@ -12,9 +12,8 @@ import numpy as np
 from surepick.arrays import Floats, Integers
 from surepick.confidence import plug_in_evidence
 from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.printed import printed_gamma
 from surepick.confidence.theorem import Budget
-from surepick.design import Rows, apportion, g_optimal, xy_optimal
+from surepick.design import Rows, g_optimal, xy_optimal
 from surepick.errors import InvalidInput
 from surepick.identify.certified import (
     Certified,
@@ -109,16 +108,6 @@ def proved_by(problem: Problem, filed: Filed) -> Certified | None:
         np.array(filed.plan.memo["floors"]),
         Budget(**filed.plan.memo["budget"]),
     )
-
-
-def printed_burn_in(problem: Problem, kappa: float, delta: float, rounding: float) -> Draft:
-    """n₀ = max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε} of the G-optimal design (Jun et al. 2021, Algorithm 2)."""
-    d, count = problem.span.rank, len(problem.rows)
-    gamma = printed_gamma(d, 2 + count, delta)
-    questions = 3 * (1 + rounding) * d * gamma * math.log(2 * count * (2 + count) / delta) / kappa
-    design = g_optimal(problem.rows)
-    total = max(math.ceil(max(questions, d * d / rounding)), len(design.support))
-    return Draft(design.support, apportion(design.weights, total).counts, {})
 
 
 def explore(problem: Problem, already: int) -> Draft:

@@ -36,7 +36,7 @@ from surepick.identify.certified import (
     smallest_stage,
 )
 from surepick.identify.elimination import exclude, gaps_stage_by_stage, pooled
-from surepick.identify.known import Informed
+from surepick.identify.printed import TwoForms
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import ENOUGH, Draft, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
@@ -59,7 +59,7 @@ XI_FRACTIONS = (0.25, 0.5, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RageGlm(Informed):
+class RageGlm(TwoForms):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
     Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then, or if
@@ -71,52 +71,30 @@ class RageGlm(Informed):
     """
 
     targets: Literal["adaptive", "halving"] = "adaptive"
-    constants: Literal["corrected", "printed"] = "corrected"
     elimination: Literal["width", "gap"] = "width"
-    rounding: float = 0.1
 
     NAME = "rage-glm"
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
+    PRINTED_GUARANTEE = Guarantee.AS_PRINTED
+    PRINTED_STATEMENT = (
+        "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.one_of("targets", self.targets, ("adaptive", "halving"))
-        validate.one_of("constants", self.constants, ("corrected", "printed"))
         validate.one_of("elimination", self.elimination, ("width", "gap"))
-        validate.positive("rounding", self.rounding)
-
-    @property
-    def name(self) -> str:
-        """`rage-glm`, or `rage-glm-printed` with the paper's constants."""
-        return self.NAME if self.constants == "corrected" else "rage-glm-printed"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Proved, unless the constants are the paper's."""
-        return self.GUARANTEE if self.constants == "corrected" else Guarantee.AS_PRINTED
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, and where it is proved."""
-        if self.constants == "corrected":
-            return self.STATEMENT
-        return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """The paper's burn-in does."""
-        return self.constants == "printed"
 
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another alive beats by more than the width."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.standing(self, state, self.elimination)
         return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The burn-in, then round after round."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.draft(self, state, standing)
         problem = state.problem
         if standing is None:
@@ -138,7 +116,7 @@ class RageGlm(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last round in which the item was alive."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.gaps(self, state, best)
         upto = (Stages(state.problem, state.filed[: number + 1]) for number in range(len(state.filed)))
         return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))

@@ -8,11 +8,10 @@ import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from surepick import validate
 from surepick.arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
@@ -22,6 +21,7 @@ from surepick.identify.burn_in import burn_in, explore, explored, floors_within,
 from surepick.identify.certified import COMFORT, Certified, Estimate, best_budget, certify, lines
 from surepick.identify.elimination import exclude, gap_intervals, pooled
 from surepick.identify.known import Informed
+from surepick.identify.printed import TwoForms
 from surepick.identify.problem import Problem
 from surepick.identify.rage_glm import TYPICAL_XI
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
@@ -153,45 +153,17 @@ def _certified(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passive(Static):
+class Passive(Static, TwoForms):
     """A burn-in, then the static design that tells all pairs of items apart best, with looks at doubling numbers.
 
     The baseline of Jun et al. 2021, section 4.2, made valid: the burn-in's answers choose the design and are not
     pooled, the looks share delta. constants="printed" is the paper's form, which pools everything: heuristic.
     """
 
-    constants: Literal["corrected", "printed"] = "corrected"
-    rounding: float = 0.1
-
     NAME = "passive"
+    PRINTED_GUARANTEE = Guarantee.HEURISTIC
+    PRINTED_STATEMENT = "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
     begins_with_burn_in = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        validate.one_of("constants", self.constants, ("corrected", "printed"))
-        validate.positive("rounding", self.rounding)
-
-    @property
-    def name(self) -> str:
-        """`passive`, or `passive-printed` in the paper's form."""
-        return self.NAME if self.constants == "corrected" else "passive-printed"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Proved, unless in the paper's form."""
-        return self.GUARANTEE if self.constants == "corrected" else Guarantee.HEURISTIC
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, and where it is proved."""
-        if self.constants == "corrected":
-            return self.STATEMENT
-        return "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """The paper's burn-in does."""
-        return self.constants == "printed"
 
     def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
         """The best design for all pairs at the variances that the burn-in found, a little evened out."""
@@ -204,15 +176,15 @@ class Passive(Static):
 
     def standing(self, state: Stages) -> Standing:
         """See `Static`, or the paper's rule."""
-        return printed.standing(self, state) if self.constants == "printed" else super().standing(state)
+        return printed.standing(self, state) if self.is_printed else super().standing(state)
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """See `Static`, or the paper's rounds of 2^k."""
-        return printed.draft(self, state, standing) if self.constants == "printed" else super().draft(state, standing)
+        return printed.draft(self, state, standing) if self.is_printed else super().draft(state, standing)
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """See `Static`, or by the printed widths."""
-        return printed.gaps(self, state, best) if self.constants == "printed" else super().gaps(state, best)
+        return printed.gaps(self, state, best) if self.is_printed else super().gaps(state, best)
 
 
 @dataclass(frozen=True, kw_only=True)
