@@ -340,6 +340,27 @@ def test_exploring_after_a_burn_in_takes_the_share_of_a_round(monkeypatch: pytes
     assert levels == {level(policy.delta, 1)}
 
 
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_stage_that_got_no_answer_is_not_the_end(name: str) -> None:
+    world = soare(3, angle=0.5)
+    for known in ({}, {"norm_bound": 2.0}):
+        try:
+            policy = policy_named(name, delta=0.2, **known)
+            state = policy.start(world.problem)
+        except InvalidInput:  # some need knowledge, some take none
+            continue
+        for answered in (False, True, False):
+            state, plan = policy.plan(state, np.random.default_rng(0))
+            assert isinstance(plan, Plan)
+            pulls = plan.pulls * answered
+            wins = ExpectedJudge(world.theta).wins(world.problem.measurements[plan.measurements], pulls)
+            state = policy.close(policy.absorb(state, plan.stage, plan.tally(world.problem, wins, pulls)), plan.stage)
+            verdict = policy.verdict(state)
+            if verdict.status.final:
+                break
+        assert verdict.questions > 0
+
+
 def test_the_static_policies_do_not_pool_the_burn_in() -> None:
     world = soare(3, angle=0.5)
     policy = Passive(kappa=world.kappa)

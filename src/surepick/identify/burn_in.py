@@ -118,11 +118,14 @@ def explore(problem: Problem, already: int) -> Draft:
 
 @lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
 def explored(problem: Problem, filed: tuple[Filed, ...], delta: float) -> Estimate | None:
-    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence.
+    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence; None without any.
 
     It holds at all times at once and for every direction, so looking at it again and again is free.
     """
-    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in filed]
+    answered = [each for each in filed if each.pulls.any()]
+    if not answered:
+        return None
+    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in answered]
     evidence = plug_in_evidence(batches)
     shape, radius = evidence.ellipsoid(delta=delta)
     if shape is None:

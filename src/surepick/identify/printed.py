@@ -82,6 +82,8 @@ def likeliest(problem: Problem, filed: tuple[Filed, ...]) -> Floats | None:
     """Maximum likelihood on all answers of these stages; None where it does not exist in all of the space."""
     pulls, wins = Stages(problem, filed).counts()
     asked = np.flatnonzero(pulls)
+    if asked.size == 0:
+        return None
     found = fit(Tally(problem.rows[asked], pulls[asked], wins[asked]))
     return found.theta if found.converged and found.span.is_full else None
 
