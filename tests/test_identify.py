@@ -109,6 +109,8 @@ def test_a_difference_that_was_not_asked_about_excludes_nobody() -> None:
     estimate = Estimate(np.array([5.0, 0.0]), span, shape, 1.0)
     points = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     assert surviving(points, np.arange(3), estimate).tolist() == [0, 2]
+    assert shortfall(points, np.arange(3), estimate)[1] == math.inf
+    assert shortfall(points, np.arange(2), estimate)[1] < 1.0
 
 
 def test_smallest_stage_is_enough_and_not_much_more() -> None:

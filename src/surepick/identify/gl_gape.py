@@ -63,8 +63,8 @@ class GlGapE(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the current width."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """Estimate and width on all answers; the design may depend on them as it likes. None until they span."""

@@ -55,8 +55,8 @@ def draft(policy: TwoForms, state: Stages, standing: Standing | None) -> Draft:
 
 def gaps(policy: TwoForms, state: Stages, best: int) -> tuple[Floats, Floats]:
     """Intervals by the widths of the last look."""
-    everybody = np.arange(len(state.problem.items))
-    return gap_intervals(state.problem.points, best, everybody, _estimate(policy.delta, state))
+    points = state.problem.points
+    return gap_intervals(points[best] - points, _estimate(policy.delta, state))
 
 
 def _estimate(delta: float, state: Stages) -> Estimate | None:

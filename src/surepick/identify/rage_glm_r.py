@@ -59,8 +59,8 @@ class RageGlmR(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the printed width on all answers."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """From all answers, with norms at the estimate that chose the round's design."""

@@ -90,8 +90,8 @@ class Static(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last look."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
     def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
