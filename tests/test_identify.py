@@ -20,7 +20,7 @@ from surepick import (
 )
 from surepick.confidence.theorem import Budget
 from surepick.identify import POLICIES, CannotClose, Plan, policy_from_json, policy_named, rage_glm
-from surepick.identify.burn_in import known_floors, level
+from surepick.identify.burn_in import level
 from surepick.identify.certified import Estimate, best_budget, certify, smallest_stage
 from surepick.identify.elimination import shortfall, surviving
 from surepick.identify.printed import printed_burn_in
@@ -297,6 +297,8 @@ PROBLEM = soare(3).problem
         (lambda: GOptimal().start(PROBLEM), "g-optimal needs kappa"),
         (lambda: RageGlm2(kappa=0.1).start(PROBLEM), "needs norm_bound"),
         (lambda: policy_named("ragglm"), "no policy 'ragglm'"),
+        (lambda: RageGlm2(kappa=0.1).start(PROBLEM), "rage-glm-2 needs norm_bound"),
+        (lambda: RageGlm2().start(PROBLEM), "rage-glm-2 needs norm_bound"),
         (lambda: policy_named("uniform", rounds=3), "does not take these options"),
         (
             lambda: (p := RageGlm(kappa=0.1, delta=1e-9, budget=100)).plan(p.start(PROBLEM), np.random.default_rng(0)),
@@ -313,10 +315,10 @@ def test_bad_input_gets_a_sentence(call: object, says: str) -> None:
 
 def test_norm_bound_and_kappa_give_the_better_floor() -> None:
     short = Problem([[0.1, 0.0], [0.0, 1.0]], np.eye(2))
-    both = known_floors(short, 0.12, 2.0)
+    both = RageGlm(kappa=0.12, norm_bound=2.0).floors(short)
     assert both is not None
     np.testing.assert_allclose(both, [float(variance(np.array(0.2))), 0.12])
-    assert known_floors(short, None, None) is None
+    assert RageGlm().floors(short) is None
 
 
 def test_levels_sum_to_delta() -> None:

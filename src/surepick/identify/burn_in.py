@@ -11,10 +11,8 @@ import numpy as np
 
 from surepick.arrays import Floats, Integers
 from surepick.confidence import plug_in_evidence
-from surepick.confidence.knowledge import Knowledge
 from surepick.confidence.theorem import Budget
 from surepick.design import Rows, g_optimal, xy_optimal
-from surepick.errors import InvalidInput
 from surepick.identify.certified import (
     Certified,
     Estimate,
@@ -26,8 +24,8 @@ from surepick.identify.certified import (
 )
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed
-from surepick.linalg import factor, gram_matrix, norms, span_of
-from surepick.logistic import Tally, variance
+from surepick.linalg import factor, gram_matrix, span_of
+from surepick.logistic import Tally
 
 SHARE = 0.1
 """Share of delta that the first stage may spend: its size depends on it only through a logarithm."""
@@ -37,22 +35,6 @@ BURN_IN_XI = 0.2
 
 FIRST_LOOK = 12
 """Questions a dimension in the first stage of a search that knows nothing of θ*."""
-
-
-def known_floors(problem: Problem, kappa: float | None, norm_bound: float | None) -> Floats | None:
-    """Lower bounds of s(xᵀθ*) from prior knowledge; None without any. Refuses bounds that contradict each other."""
-    knowledge = Knowledge(norm_bound=norm_bound, kappa=kappa)
-    if not knowledge:
-        return None
-    if kappa is not None and norm_bound is not None:
-        longest = float(norms(problem.measurements).max())
-        least = float(variance(np.array(norm_bound * longest)))
-        if kappa < least * (1 - 1e-9):
-            raise InvalidInput(
-                f"kappa = {kappa:g} is impossible for norm_bound = {norm_bound:g}: with vectors no longer than "
-                f"{longest:g}, every answer has variance {least:.3g} or more; leave kappa out, or raise norm_bound."
-            )
-    return knowledge.variance_floor(problem.measurements)
 
 
 def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Budget]:

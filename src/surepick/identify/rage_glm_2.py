@@ -36,11 +36,11 @@ class RageGlm2(Informed):
 
     def check(self, problem: Problem) -> None:
         """Kappa alone does not do."""
-        super().check(problem)
         if self.norm_bound is None:
             raise InvalidInput(
                 "rage-glm-2 needs norm_bound, an upper bound of theta's norm, got None; kappa is not enough."
             )
+        super().check(problem)
 
     def standing(self, state: Stages) -> Standing:
         """Exclude what the round's projected estimate excludes."""
