@@ -46,7 +46,7 @@ class Informed(Stagewise):
             )
 
     def floors(self, problem: Problem) -> Floats | None:
-        """Lower bounds of s(xᵀθ*) from prior knowledge; None without any. Refuses a kappa below what norm_bound allows."""
+        """Lower bounds of s(xᵀθ*) from prior knowledge, None without any; refuses a kappa that norm_bound rules out."""
         knowledge = Knowledge(norm_bound=self.norm_bound, kappa=self.kappa)
         if not knowledge:
             return None

@@ -122,6 +122,7 @@ class RageGlm(TwoForms):
         return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))
 
     def _first(self, problem: Problem) -> Draft:
+        """BurnIn by what is known of θ*, unless finding out without it is cheaper."""
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
         if floors is not None:
@@ -256,6 +257,8 @@ class _Setting:
 
     def provable(self, weights: Floats) -> float:
         """Questions from which on the theorem applies, whatever θ* is."""
+        # At the largest ξ itself the theorem applies but proves next to nothing; a round may go closer to it than
+        # a burn-in (COMFORT), since it is stretched to what its own goal needs.
         return longest_asked(self.asked, weights, self.floors) / (0.95 * self.largest_xi) ** 2
 
     def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:

@@ -68,8 +68,8 @@ class Static(Informed):
         """The burn-in, then look after look, each doubling the answers."""
         problem = state.problem
         everything = list(range(len(problem.items)))
-        known = self.floors(problem)
         if standing is None and self.BEGINS_WITH_BURN_IN:
+            known = self.floors(problem)
             if known is None:
                 draft = explore(problem, LARGER * FIRST_LOOK * problem.span.rank)
                 return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
@@ -107,7 +107,7 @@ class Static(Informed):
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
         problem = state.problem
         if self.floors(problem) is None:
-            return max(float(len(asked)), float(LARGER * FIRST_LOOK * problem.span.rank))
+            return float(max(len(asked), LARGER * FIRST_LOOK * problem.span.rank))
         floors = self._floors(state)
         budget = self._budget(problem, asked, 1)
         limit = COMFORT * largest_xi(span_of(problem.rows[asked]).rank, budget)
@@ -125,7 +125,7 @@ class Static(Informed):
         )
 
     def _floors(self, state: Stages) -> Floats:
-        """What is known of the variances, apart from the looks themselves."""
+        """Where a look starts: prior knowledge, raised by a burn-in; without any, what the anytime sequence proves."""
         problem, known = state.problem, self.floors(state.problem)
         if known is None:
             return floors_within(explored(problem, state.filed, level(self.delta, 0)), problem.rows)
