@@ -299,6 +299,7 @@ PROBLEM = soare(3).problem
         (lambda: policy_named("ragglm"), "no policy 'ragglm'"),
         (lambda: RageGlm2(kappa=0.1).start(PROBLEM), "rage-glm-2 needs norm_bound"),
         (lambda: RageGlm2().start(PROBLEM), "rage-glm-2 needs norm_bound"),
+        (lambda: policy_from_json({"delta": 0.1}), r"no name, only \['delta'\]"),
         (lambda: policy_named("uniform", rounds=3), "does not take these options"),
         (
             lambda: (p := RageGlm(kappa=0.1, delta=1e-9, budget=100)).plan(p.start(PROBLEM), np.random.default_rng(0)),

@@ -36,7 +36,7 @@ class Estimate:
     radius: float
 
     def white(self, points: Floats) -> Floats:
-        """Points such that Euclidean distances, times the radius, are widths."""
+        """Points whose Euclidean distances are the widths of their differences."""
         return self.radius * self.shape.whitened(self.span.coordinates(points))
 
 
@@ -61,7 +61,7 @@ def certify(
 ) -> Certified | None:
     """Apply the corrected theorem to one stage; None where its burn-in fails or no estimate exists.
 
-    The theorem bounds ξ = max ‖x‖ in H(θ*)⁻¹ from above by the floors of the asked vectors. On its event it then
+    The floors of the asked vectors bound ξ = max ‖x‖ in H(θ*)⁻¹ from above. On its event the theorem then
     bounds every |xᵀ(θ̂ − θ*)|, hence raises the floors, hence shrinks ξ, and so on: all on one event, at no further
     cost (without `sharpen`, not even once). One fit, a few passes of O(p d²) for p asked vectors, one over all rows.
     """
