@@ -50,6 +50,14 @@ def test_false_ranks_are_rarer_than_delta_and_estimates_are_not():
     assert false_of_estimates > most_failures(runs, delta)  # the control: so many claims, unproved, are often false
 
 
+def test_a_verdict_by_the_posterior_proves_no_rank():
+    session = searched(1, delta=0.2, stop="posterior")
+    verdict = session.verdict()
+    assert verdict.status.decided
+    assert len(verdict.surviving) == 1
+    assert standing(session, delta=0.2).worst_rank[0] > 1
+
+
 def test_before_any_answer_nothing_is_known():
     assert standing(Session(Problem.from_pairs(ITEMS)), delta=0.05) is None
 

@@ -1,7 +1,7 @@
 """BurnIn: the first stage of the RAGE family, which buys a floor under the variance of every measurement vector.
 
-Three forms: by the corrected theorem from what is known of θ* (kappa or a norm bound), with the paper's constants, and
-by the anytime sequence where nothing is known.
+Two forms: by the corrected theorem from what is known of θ* (kappa or a norm bound), and by the anytime sequence where
+nothing is known. With the paper's constants it is in `printed`.
 """
 
 import math
@@ -11,16 +11,11 @@ import numpy as np
 
 from surepick.arrays import Floats, Integers
 from surepick.confidence import plug_in_evidence
-from surepick.confidence.knowledge import Knowledge
-from surepick.confidence.printed import printed_gamma
 from surepick.confidence.theorem import Budget
-from surepick.design import Rows, apportion, g_optimal, xy_optimal
-from surepick.errors import InvalidInput
+from surepick.design import Rows, g_optimal, xy_optimal
 from surepick.identify.certified import (
     Certified,
     Estimate,
-    Goal,
-    Size,
     best_budget,
     certify,
     least_variance,
@@ -29,14 +24,11 @@ from surepick.identify.certified import (
 )
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed
-from surepick.linalg import factor, gram_matrix, norms, span_of
-from surepick.logistic import Tally, variance
+from surepick.linalg import factor, gram_matrix, span_of
+from surepick.logistic import Tally
 
 SHARE = 0.1
-"""Share of delta that the burn-in may spend: its size depends on it only through a logarithm."""
-
-COMFORT = 0.9
-"""ξ of the burn-in as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
+"""Share of delta that the first stage may spend: its size depends on it only through a logarithm."""
 
 BURN_IN_XI = 0.2
 """About the ξ of a burn-in times √d, at which the split of delta is chosen."""
@@ -45,23 +37,7 @@ FIRST_LOOK = 12
 """Questions a dimension in the first stage of a search that knows nothing of θ*."""
 
 
-def known_floors(problem: Problem, kappa: float | None, norm_bound: float | None) -> Floats | None:
-    """Lower bounds of s(xᵀθ*) from prior knowledge; None without any. Refuses bounds that contradict each other."""
-    knowledge = Knowledge(norm_bound=norm_bound, kappa=kappa)
-    if not knowledge:
-        return None
-    if kappa is not None and norm_bound is not None:
-        longest = float(norms(problem.measurements).max())
-        least = float(variance(np.array(norm_bound * longest)))
-        if kappa < least * (1 - 1e-9):
-            raise InvalidInput(
-                f"kappa = {kappa:g} is impossible for norm_bound = {norm_bound:g}: with vectors no longer than "
-                f"{longest:g}, every answer has variance {least:.3g} or more; leave kappa out, or raise norm_bound."
-            )
-    return knowledge.variance_floor(problem.measurements)
-
-
-def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size]:
+def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Budget]:
     """The fewest questions for which the corrected theorem applies with room to spare, spread evenly over all of X.
 
     The weights minimise max_x ‖x‖² in the inverse of Σ λ·floor·xxᵀ ≤ H(λ, θ*); with one floor for all this is the
@@ -78,8 +54,13 @@ def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Draft, Size
         asked_lines=lines(asked),
         query_lines=len(problem.items) - 1,
     )
-    size = smallest_stage(problem.span.rank, budget, Goal(), longest=longest, value=design.value, comfort=COMFORT)
-    return Draft(design.support, rounded_up(design.weights, size.questions), {}), size
+    questions = smallest_stage(problem.span.rank, budget, longest=longest)
+    return Draft(design.support, rounded_up(design.weights, questions), {}), budget
+
+
+def level(delta: float, number: int) -> float:
+    """δ_k, what round k (or look k) may spend: δ_0 = SHARE·δ and δ_k = (1 − SHARE)·δ/(k(k+1)), which sum to delta."""
+    return delta * SHARE if number == 0 else delta * (1 - SHARE) / (number * (number + 1))
 
 
 def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
@@ -111,16 +92,6 @@ def proved_by(problem: Problem, filed: Filed) -> Certified | None:
     )
 
 
-def printed_burn_in(problem: Problem, kappa: float, delta: float, rounding: float) -> Draft:
-    """n₀ = max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε} of the G-optimal design (Jun et al. 2021, Algorithm 2)."""
-    d, count = problem.span.rank, len(problem.rows)
-    gamma = printed_gamma(d, 2 + count, delta)
-    questions = 3 * (1 + rounding) * d * gamma * math.log(2 * count * (2 + count) / delta) / kappa
-    design = g_optimal(problem.rows)
-    total = max(math.ceil(max(questions, d * d / rounding)), len(design.support))
-    return Draft(design.support, apportion(design.weights, total).counts, {})
-
-
 def explore(problem: Problem, already: int) -> Draft:
     """The next stage of a search that knows nothing of θ*: the G-optimal design, as much again as was asked so far."""
     design = g_optimal(problem.rows)
@@ -129,11 +100,14 @@ def explore(problem: Problem, already: int) -> Draft:
 
 @lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
 def explored(problem: Problem, filed: tuple[Filed, ...], delta: float) -> Estimate | None:
-    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence.
+    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence; None without any.
 
     It holds at all times at once and for every direction, so looking at it again and again is free.
     """
-    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in filed]
+    answered = [each for each in filed if each.pulls.any()]
+    if not answered:
+        return None
+    batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in answered]
     evidence = plug_in_evidence(batches)
     shape, radius = evidence.ellipsoid(delta=delta)
     if shape is None:

@@ -19,6 +19,9 @@ from surepick.logistic import Fit, Tally, fit, variance
 SHARES = (0.03, 0.1, 0.25, 0.5)
 """Shares of a stage's failure probability that may go to the norm of the score; the best is picked when planning."""
 
+COMFORT = 0.9
+"""ξ of a stage, at most, as a fraction of the largest that the theorem admits: at 1 it would prove next to nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -33,7 +36,7 @@ class Estimate:
     radius: float
 
     def white(self, points: Floats) -> Floats:
-        """Points such that Euclidean distances, times the radius, are widths."""
+        """Points whose Euclidean distances are the widths of their differences."""
         return self.radius * self.shape.whitened(self.span.coordinates(points))
 
 
@@ -44,9 +47,6 @@ class Certified:
     estimate: Estimate
     floors: Floats
     """Lower bounds of s(xᵀθ*) for all measurement vectors, at least those before the stage."""
-    xi: float
-    shift: float
-    """No logit of an asked vector is off by more."""
 
 
 def certify(
@@ -61,7 +61,7 @@ def certify(
 ) -> Certified | None:
     """Apply the corrected theorem to one stage; None where its burn-in fails or no estimate exists.
 
-    The theorem bounds ξ = max ‖x‖ in H(θ*)⁻¹ from above by the floors of the asked vectors. On its event it then
+    The floors of the asked vectors bound ξ = max ‖x‖ in H(θ*)⁻¹ from above. On its event the theorem then
     bounds every |xᵀ(θ̂ − θ*)|, hence raises the floors, hence shrinks ξ, and so on: all on one event, at no further
     cost (without `sharpen`, not even once). One fit, a few passes of O(p d²) for p asked vectors, one over all rows.
     """
@@ -86,8 +86,7 @@ def certify(
         return None
     raised = np.maximum(floors, _floors_elsewhere(rows, found, reached.shape, reached.radii.ellipsoid))
     raised[keep] = np.maximum(raised[keep], reached.floors)
-    estimate = Estimate(found.theta, found.span, reached.shape, reached.radius)
-    return Certified(estimate, raised, reached.xi, reached.radii.shift)
+    return Certified(Estimate(found.theta, found.span, reached.shape, reached.radii.query), raised)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +96,8 @@ class Refined:
     radii: Radii
     shape: Factor
     """Of an information matrix that H(θ*) dominates."""
-    xi: float
     floors: Floats
     """Of the asked vectors."""
-
-    @property
-    def radius(self) -> float:
-        """For a counted direction, the smaller of its own radius and that of all directions."""
-        return min(self.radii.query, self.radii.ellipsoid)
 
 
 def refine(
@@ -127,13 +120,12 @@ def refine(
         if shape is None:
             break
         lengths = shape.inverse_norms(inside)
-        xi = float(lengths.max())
-        reached = radii_at(xi)
+        reached = radii_at(float(lengths.max()))
         if reached is None:
             break
-        each = min(reached.query, reached.ellipsoid) if budget.version == "union" else reached.ellipsoid
+        each = reached.query if budget.version == "union" else reached.ellipsoid  # the asked lines are counted, or not
         better = np.maximum(floors, least_variance(logits, np.minimum(reached.shift, each * lengths)))
-        result = Refined(reached, shape, xi, better)
+        result = Refined(reached, shape, better)
         if np.all(better <= floors * (1 + 1e-3)):
             break
         floors = better
@@ -160,27 +152,6 @@ def _radii(xi: float, found: Fit, xi_estimated: float, budget: Budget) -> Radii 
     return radii(xi, found.span.rank, budget, slack=slack)
 
 
-@dataclass(frozen=True)
-class Size:
-    """How many questions a stage takes, and how its failure probability is spent."""
-
-    questions: float
-    budget: Budget
-    radius: float
-    """Of the theorem at this size."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a stage of n questions must reach: (radius + margin)·√(value/n) ≤ target, besides the burn-in.
-
-    `value` is the largest ‖y‖² of a direction to be known in the inverse of the information of one question.
-    """
-
-    target: float = math.inf
-    margin: float = 0.0
-
-
 def planned_radii(xi: float, rank: int, budget: Budget) -> Radii | None:
     """The theorem at ξ rounded up to a grid of 1%: good enough to plan with, and remembered from plan to plan."""
     if not math.isfinite(xi) or xi <= 0:
@@ -194,32 +165,28 @@ def best_budget(*, delta: float, rank: int, xi: float, asked_lines: int, query_l
     options += [("union", share) for share in SHARES]
     budgets = [Budget.split(version, delta, share, asked_lines, query_lines) for version, share in options]
 
-    def cost(budget: Budget) -> float:
-        reached = planned_radii(xi, rank, budget)
-        return math.inf if reached is None else min(reached.query, reached.ellipsoid)
-
-    return min(budgets, key=cost)
+    return min(budgets, key=lambda budget: _planned_radius(xi, rank, budget))
 
 
-def smallest_stage(
-    rank: int, budget: Budget, goal: Goal, *, longest: float, value: float, comfort: float = 0.9
-) -> Size:
-    """The least n, to a half per cent, with ξ_n ≤ comfort·(largest ξ of the theorem) that reaches the goal.
+def _planned_radius(xi: float, rank: int, budget: Budget) -> float:
+    """Of a counted direction; infinite where the theorem does not apply."""
+    reached = planned_radii(xi, rank, budget)
+    return math.inf if reached is None else reached.query
 
-    `longest` is the largest ‖x‖² of an asked vector in the inverse of the information of one question. The radius
-    hardly depends on n, so a few evaluations of the theorem (3 ms each) suffice.
+
+def smallest_stage(rank: int, budget: Budget, *, longest: float, value: float = 0.0, target: float = math.inf) -> float:
+    """The least n, to a half per cent, with ξ_n ≤ COMFORT·(largest ξ of the theorem) and radius·√(value/n) ≤ target.
+
+    `longest` is the largest ‖x‖² of an asked vector in the inverse of the information of one question, `value` that of
+    a direction to be known. The radius hardly depends on n, so a few evaluations of the theorem (3 ms each) suffice.
     """
 
-    def radius(n: float) -> float:
-        reached = planned_radii(math.sqrt(longest / n), rank, budget)
-        return math.inf if reached is None else min(reached.query, reached.ellipsoid)
-
     def wanted(n: float) -> float:
-        return ((radius(n) + goal.margin) / goal.target) ** 2 * value
+        return (_planned_radius(math.sqrt(longest / n), rank, budget) / target) ** 2 * value
 
-    least = longest / (comfort * largest_xi(rank, budget)) ** 2
+    least = longest / (COMFORT * largest_xi(rank, budget)) ** 2
     if not math.isfinite(least + value):
-        return Size(math.inf, budget, math.inf)
+        return math.inf
     low, high = least, max(least, wanted(least))  # the radius falls with n, so `high` is enough
     for _ in range(20):
         if high <= 1.005 * low:
@@ -228,7 +195,7 @@ def smallest_stage(
         low, high = (guess, high) if wanted(guess) > guess else (low, guess)
         middle = math.sqrt(low * high)
         low, high = (middle, high) if wanted(middle) > middle else (low, middle)
-    return Size(high, budget, radius(high))
+    return high
 
 
 def lines(vectors: Floats) -> int:

@@ -14,6 +14,9 @@ LEADERS = 32
 
 BLOCK = 512
 
+FAR = 1e150
+"""Stands for an infinite width: its square is still a number."""
+
 
 def surviving(points: Floats, alive: Integers, estimate: Estimate) -> Integers:
     """Of the items still alive those that no other beats: ⟨z' − z, θ̂⟩ ≤ width(z' − z) for every z' alive.
@@ -30,12 +33,16 @@ def surviving(points: Floats, alive: Integers, estimate: Estimate) -> Integers:
 
 
 def shortfall(points: Floats, alive: Integers, estimate: Estimate) -> tuple[int, float]:
-    """The item whose gap to the best alive is bounded best, and that bound: max over z' of ⟨z' − z, θ̂⟩ + width."""
+    """The item whose gap to the best alive is bounded best, and that bound: max over z' of ⟨z' − z, θ̂⟩ + width.
+
+    Infinite where the stage did not ask about some difference. O(LEADERS·n·d) for n items alive.
+    """
     score, white = _seen_by(points[alive], estimate)
     candidates = np.argsort(-score, kind="stable")[:LEADERS]
     bounds = [float(np.max(score - score[one] + np.linalg.norm(white - white[one], axis=1))) for one in candidates]
     chosen = int(np.argmin(bounds))
-    return int(alive[candidates[chosen]]), max(bounds[chosen], 0.0)
+    bound = bounds[chosen] if bounds[chosen] < 1e-50 * FAR else np.inf
+    return int(alive[candidates[chosen]]), max(bound, 0.0)
 
 
 def exclude(state: Stages, estimate: Estimate | None) -> Standing:
@@ -62,20 +69,19 @@ def gaps_stage_by_stage(
     state: Stages, best: int, estimates: Iterable[tuple[Filed, Estimate | None]]
 ) -> tuple[Floats, Floats]:
     """Intervals of every item's gap to the best, by the last stage in which it was alive."""
-    count = len(state.problem.items)
-    low, high = np.full(count, -np.inf), np.full(count, np.inf)
+    points = state.problem.points
+    low, high = gap_intervals(points[best] - points, None)
     for filed, estimate in estimates:
         if estimate is not None:
             others = np.array(filed.plan.memo["alive"], dtype=np.int64)
-            low[others], high[others] = gap_intervals(state.problem.points, best, others, estimate)
+            low[others], high[others] = gap_intervals(points[best] - points[others], estimate)
     return low, high
 
 
-def gap_intervals(points: Floats, best: int, others: Integers, estimate: Estimate | None) -> tuple[Floats, Floats]:
-    """Intervals of the gap of each other item to `best`; infinite where the difference was not asked about."""
+def gap_intervals(away: Floats, estimate: Estimate | None) -> tuple[Floats, Floats]:
+    """Intervals of the gap yᵀθ* for each difference y of two items; infinite where it was not asked about."""
     if estimate is None:
-        return np.full(len(others), -np.inf), np.full(len(others), np.inf)
-    away = points[best] - points[others]
+        return np.full(len(away), -np.inf), np.full(len(away), np.inf)
     centre = away @ estimate.theta
     width = np.where(estimate.span.contains(away), np.linalg.norm(estimate.white(away), axis=1), np.inf)
     return centre - width, centre + width
@@ -90,7 +96,7 @@ def _seen_by(points: Floats, estimate: Estimate) -> tuple[Floats, Floats]:
     size = 1e-7 * float(np.linalg.norm(away, axis=1).max(initial=0.0))
     apart = np.where(np.abs(outside) > size, outside, 0.0)
     if apart.any():
-        white = np.column_stack([white, apart * (1e150 / float(np.abs(apart).max()))])
+        white = np.column_stack([white, apart * (FAR / float(np.abs(apart).max()))])
     return score, white
 
 

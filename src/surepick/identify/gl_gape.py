@@ -44,46 +44,47 @@ class GlGapE(Informed):
     def standing(self, state: Stages) -> Standing:
         """The leader, and every rival whose upper bound is above it."""
         problem, estimate = state.problem, self._estimate(state)
-        score = problem.points @ estimate.theta
-        leader = int(np.argmax(score))
-        ahead = score - score[leader] + np.linalg.norm(estimate.white(problem.points - problem.points[leader]), axis=1)
-        ahead[leader] = 0.0
-        alive = np.flatnonzero((ahead > 0) | (np.arange(len(score)) == leader))
-        return Standing(alive, leader, float(ahead.max()))
+        if estimate is None:
+            return Standing(np.arange(len(problem.items)), 0)
+        leader = int(np.argmax(problem.points @ estimate.theta))
+        ahead = _ahead(problem, leader, estimate)
+        alive = np.flatnonzero((ahead > 0) | (np.arange(len(ahead)) == leader))
+        return Standing(alive, leader, max(float(ahead.max()), 0.0))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """First the G-optimal design, so that everything is measured; then for the leader and its strongest rival."""
-        problem = state.problem
-        if standing is None:
+        problem, estimate = state.problem, self._estimate(state)
+        if standing is None or estimate is None:
             design = g_optimal(problem.rows)
             return Draft(design.support, rounded_up(design.weights, 4.0 * problem.span.rank), {})
-        rival = self._strongest(state, standing.leader)
+        rival = int(np.argmax(_ahead(problem, standing.leader, estimate)))
         asked, shares = _fewest(problem, standing.leader, rival)
         return Draft(asked, rounded_up(shares, max(1.0, GROWTH * state.asked)), {})
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the current width."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
-    def _strongest(self, state: Stages, leader: int) -> int:
-        """j = argmax of estimated gap plus width."""
-        points, estimate = state.problem.points, self._estimate(state)
-        away = points - points[leader]
-        ahead = away @ estimate.theta + np.linalg.norm(estimate.white(away), axis=1)
-        ahead[leader] = -np.inf
-        return int(np.argmax(ahead))
-
-    def _estimate(self, state: Stages) -> Estimate:
-        """Estimate and width on all answers; the design may depend on them as it likes."""
+    def _estimate(self, state: Stages) -> Estimate | None:
+        """Estimate and width on all answers; the design may depend on them as it likes. None until they span."""
         theta, gram, answered = _fitted(state.problem, state.filed)
         d = state.problem.span.rank
         shape = factor(gram)
-        assert shape is not None  # the first stage spans the space
+        if shape is None:
+            return None
         t = max(answered, 3)
         nats = math.log(t) * math.log(d * math.pi**2 * t**2 / (6 * self.delta))
         radius = 0.5 / self.least_kappa(state.problem) * math.sqrt(2 * d * nats)
         return Estimate(theta, Span(d, d, None), shape, radius)
+
+
+def _ahead(problem: Problem, leader: int, estimate: Estimate) -> Floats:
+    """By how much each item may be better than the leader, estimated gap plus width; −∞ for the leader itself."""
+    away = problem.points - problem.points[leader]
+    ahead: Floats = away @ estimate.theta + np.linalg.norm(estimate.white(away), axis=1)
+    ahead[leader] = -np.inf
+    return ahead
 
 
 @lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
@@ -91,6 +92,8 @@ def _fitted(problem: Problem, filed: tuple[Filed, ...]) -> tuple[Floats, Floats,
     """θ̂ (with a ridge of one as long as no estimate exists), Σxxᵀ and the number of answers."""
     pulls, wins = Stages(problem, filed).counts()
     asked = np.flatnonzero(pulls)
+    if asked.size == 0:
+        return np.zeros(problem.span.rank), np.zeros((problem.span.rank, problem.span.rank)), 0
     tally = Tally(problem.rows[asked], pulls[asked], wins[asked])
     found = fit(tally)
     if not found.converged:

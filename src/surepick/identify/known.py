@@ -7,10 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.arrays import Floats
+from surepick.confidence.knowledge import Knowledge
 from surepick.errors import InvalidInput
-from surepick.identify.burn_in import known_floors
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Stagewise
+from surepick.linalg import norms
+from surepick.logistic import variance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +46,20 @@ class Informed(Stagewise):
             )
 
     def floors(self, problem: Problem) -> Floats | None:
-        """Lower bounds of s(xᵀθ*) from prior knowledge; None without any."""
-        return known_floors(problem, self.kappa, self.norm_bound)
+        """Lower bounds of s(xᵀθ*) from prior knowledge, None without any; refuses a kappa that norm_bound rules out."""
+        knowledge = Knowledge(norm_bound=self.norm_bound, kappa=self.kappa)
+        if not knowledge:
+            return None
+        if self.kappa is not None and self.norm_bound is not None:
+            longest = float(norms(problem.measurements).max())
+            least = float(variance(np.array(self.norm_bound * longest)))
+            if self.kappa < least * (1 - 1e-9):
+                raise InvalidInput(
+                    f"kappa = {self.kappa:g} is impossible for norm_bound = {self.norm_bound:g}: with vectors no "
+                    f"longer than {longest:g}, every answer has variance {least:.3g} or more; leave kappa out, or "
+                    "raise norm_bound."
+                )
+        return knowledge.variance_floor(problem.measurements)
 
     def believable(self, problem: Problem, theta: Floats) -> Floats:
         """The guess, made shorter until it keeps to kappa and norm_bound."""

@@ -44,4 +44,6 @@ def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
 def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime:
     """An equal policy to the one whose `to_json` gave this."""
     options = dict(fields)
+    if "name" not in options:
+        raise InvalidInput(f"This is not a policy written by surepick: it has no name, only {sorted(options)}.")
     return policy_named(options.pop("name"), **options)

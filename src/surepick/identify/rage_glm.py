@@ -18,18 +18,17 @@ from surepick.design import Pairs, Rows, max_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import rage_glm_printed as printed
 from surepick.identify.burn_in import (
-    SHARE,
     burn_in,
     explore,
     explored,
     floors_within,
+    level,
     longest_asked,
     proved_by,
     rounded_up,
 )
 from surepick.identify.certified import (
     Estimate,
-    Goal,
     best_budget,
     lines,
     planned_radii,
@@ -37,7 +36,7 @@ from surepick.identify.certified import (
     smallest_stage,
 )
 from surepick.identify.elimination import exclude, gaps_stage_by_stage, pooled
-from surepick.identify.known import Informed
+from surepick.identify.printed import TwoForms
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import ENOUGH, Draft, Stages, Standing
 from surepick.linalg import factor, gram_matrix, span_of
@@ -60,7 +59,7 @@ XI_FRACTIONS = (0.25, 0.5, 0.8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RageGlm(Informed):
+class RageGlm(TwoForms):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
     Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then, or if
@@ -72,59 +71,36 @@ class RageGlm(Informed):
     """
 
     targets: Literal["adaptive", "halving"] = "adaptive"
-    constants: Literal["corrected", "printed"] = "corrected"
     elimination: Literal["width", "gap"] = "width"
-    rounding: float = 0.1
 
     NAME = "rage-glm"
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
+    PRINTED_GUARANTEE = Guarantee.AS_PRINTED
+    PRINTED_STATEMENT = (
+        "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.one_of("targets", self.targets, ("adaptive", "halving"))
-        validate.one_of("constants", self.constants, ("corrected", "printed"))
         validate.one_of("elimination", self.elimination, ("width", "gap"))
-        validate.positive("rounding", self.rounding)
-
-    @property
-    def name(self) -> str:
-        """`rage-glm`, or `rage-glm-printed` with the paper's constants."""
-        return self.NAME if self.constants == "corrected" else "rage-glm-printed"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Proved, unless the constants are the paper's."""
-        return self.GUARANTEE if self.constants == "corrected" else Guarantee.AS_PRINTED
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, and where it is proved."""
-        if self.constants == "corrected":
-            return self.STATEMENT
-        return "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """The paper's burn-in does."""
-        return self.constants == "printed"
 
     def standing(self, state: Stages) -> Standing:
         """Exclude every item that another alive beats by more than the width."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.standing(self, state, self.elimination)
         return exclude(state, self._estimate(state))
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """The burn-in, then round after round."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.draft(self, state, standing)
         problem = state.problem
         if standing is None:
             return self._first(problem)
         number, floors = self._round_and_floors(state)
-        delta = self.delta * (1 - SHARE) / (number * (number + 1))
-        questions = _Round(problem, standing.alive, floors, delta)
+        questions = _Round(problem, standing.alive, floors, level(self.delta, number))
         if self.targets == "halving":
             choice = questions.halving(state, 2.0**-number)
         else:
@@ -132,24 +108,27 @@ class RageGlm(Informed):
         exploring = state.last.plan.memo["kind"] == "explore"
         if not math.isfinite(choice.questions) or (exploring and _more_worth_knowing(state, choice, floors)):
             draft = explore(problem, state.asked)
-            return Draft(draft.measurements, draft.pulls, _memo("explore", number - 1, standing.alive, floors, None))
+            # The anytime sequence is paid for once. A burn-in has spent δ_0, so after one it takes a round's share.
+            spent = number - 1 if state.filed[0].plan.memo["kind"] == "explore" else number
+            return Draft(draft.measurements, draft.pulls, _memo("explore", spent, standing.alive, floors, None))
         pulls = rounded_up(choice.weights, choice.questions)
         return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last round in which the item was alive."""
-        if self.constants == "printed":
+        if self.is_printed:
             return printed.gaps(self, state, best)
         upto = (Stages(state.problem, state.filed[: number + 1]) for number in range(len(state.filed)))
         return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))
 
     def _first(self, problem: Problem) -> Draft:
+        """BurnIn by what is known of θ*, unless finding out without it is cheaper."""
         everything = np.arange(len(problem.items))
         floors = self.floors(problem)
         if floors is not None:
-            draft, size = burn_in(problem, floors, self.delta * SHARE)
+            draft, budget = burn_in(problem, floors, level(self.delta, 0))
             if draft.total <= EXPLORE_ABOVE * problem.span.rank:
-                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, size.budget))
+                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, budget))
         draft = explore(problem, 0)
         return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, floors, None))
 
@@ -166,7 +145,8 @@ class RageGlm(Informed):
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the last stage proves."""
         if state.last.plan.memo["kind"] == "explore":
-            return explored(state.problem, state.filed, self.delta * SHARE)
+            first = next(each.plan.memo for each in state.filed if each.plan.memo["kind"] == "explore")
+            return explored(state.problem, state.filed, level(self.delta, int(first["round"])))
         proved = proved_by(state.problem, state.last)
         return None if proved is None else proved.estimate
 
@@ -198,10 +178,10 @@ class _Round:
             return smallest_stage(
                 setting.rank,
                 setting.budget,
-                Goal(target),
                 longest=longest_asked(setting.asked, weights, setting.floors),
                 value=_largest(pairs, setting.asked, weights, setting.floors),
-            ).questions
+                target=target,
+            )
 
         known = bool(np.all(self.floors > 0))
         return self._choose(pairs, self.floors if known else self._expected(pooled(state)[0]), target, size)
@@ -277,6 +257,8 @@ class _Setting:
 
     def provable(self, weights: Floats) -> float:
         """Questions from which on the theorem applies, whatever θ* is."""
+        # At the largest ξ itself the theorem applies but proves next to nothing; a round may go closer to it than
+        # a burn-in (COMFORT), since it is stretched to what its own goal needs.
         return longest_asked(self.asked, weights, self.floors) / (0.95 * self.largest_xi) ** 2
 
     def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
@@ -298,7 +280,7 @@ class _Setting:
             if reached is None:
                 return False
             longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
-            return (reached.radius + MARGIN) * math.sqrt(longest) <= 1
+            return (reached.radii.query + MARGIN) * math.sqrt(longest) <= 1
 
         high = self.provable(weights)
         if not math.isfinite(high) or enough(high):

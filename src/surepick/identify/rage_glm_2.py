@@ -11,7 +11,7 @@ from surepick.confidence.comparison import faury_gamma, faury_ridge, project
 from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify.burn_in import SHARE, burn_in, proved_by, rounded_up
+from surepick.identify.burn_in import burn_in, level, proved_by, rounded_up
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gaps_stage_by_stage
 from surepick.identify.known import Informed
@@ -36,11 +36,11 @@ class RageGlm2(Informed):
 
     def check(self, problem: Problem) -> None:
         """Kappa alone does not do."""
-        super().check(problem)
         if self.norm_bound is None:
             raise InvalidInput(
                 "rage-glm-2 needs norm_bound, an upper bound of theta's norm, got None; kappa is not enough."
             )
+        super().check(problem)
 
     def standing(self, state: Stages) -> Standing:
         """Exclude what the round's projected estimate excludes."""
@@ -52,9 +52,9 @@ class RageGlm2(Informed):
         if standing is None:
             floors = self.floors(problem)
             assert floors is not None  # checked at the start
-            first, size = burn_in(problem, floors, self.delta * SHARE)
+            first, budget = burn_in(problem, floors, level(self.delta, 0))
             memo = {"round": 0, "alive": list(range(len(problem.items))), "floors": floors.tolist()}
-            return replace(first, memo={**memo, "budget": asdict(size.budget)})
+            return replace(first, memo={**memo, "budget": asdict(budget)})
         before = state.last.plan.memo
         number = int(before["round"]) + 1
         floors = np.array(before["floors"])
@@ -62,7 +62,7 @@ class RageGlm2(Informed):
             proved = proved_by(problem, state.last)
             floors = floors if proved is None else proved.floors
         design = pairs_optimal(Rows(problem.rows, factors=np.sqrt(floors)), problem.points[standing.alive])
-        questions = self._smallest(problem, design.value, 2.0**-number, self._delta(number))
+        questions = self._smallest(problem, design.value, 2.0**-number, level(self.delta, number))
         memo = {"round": number, "alive": standing.alive.tolist(), "floors": floors.tolist()}
         return Draft(design.support, rounded_up(design.weights, questions), memo)
 
@@ -70,9 +70,6 @@ class RageGlm2(Informed):
         """Intervals by the last round in which the item was alive."""
         estimates = ((filed, self._estimate(state.problem, filed)) for filed in state.filed)
         return gaps_stage_by_stage(state, best, estimates)
-
-    def _delta(self, number: int) -> float:
-        return self.delta * (1 - SHARE) / (number * (number + 1))
 
     def _radius_of_ball(self, problem: Problem) -> float:
         """S after scaling the longest vector to one."""
@@ -100,7 +97,7 @@ class RageGlm2(Informed):
         number = int(filed.plan.memo["round"])
         if number == 0 or filed.pulls.sum() == 0:
             return None
-        return _projected(problem, filed, self._radius_of_ball(problem), self._delta(number))
+        return _projected(problem, filed, self._radius_of_ball(problem), level(self.delta, number))
 
 
 @lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps

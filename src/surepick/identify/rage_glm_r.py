@@ -13,12 +13,10 @@ from surepick import validate
 from surepick.arrays import Floats
 from surepick.design import Rows, apportion, pairs_optimal
 from surepick.guarantee import Guarantee
-from surepick.identify.burn_in import printed_burn_in
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gap_intervals
 from surepick.identify.known import Informed
-from surepick.identify.passive_printed import pooled_estimate
-from surepick.identify.rage_glm_printed import printed_width
+from surepick.identify.printed import likeliest, printed_burn_in, round_nats, with_printed_width
 from surepick.identify.stagewise import Draft, Stages, Standing
 from surepick.logistic import variance
 
@@ -49,27 +47,22 @@ class RageGlmR(Informed):
             first = printed_burn_in(problem, self.least_kappa(problem), self.delta, self.rounding)
             memo = {"round": 0, "alive": list(range(len(problem.items))), "theta": None}
             return Draft(first.measurements, first.pulls, memo)
-        number, rows, count = int(state.last.plan.memo["round"]) + 1, problem.rows, len(problem.rows)
-        theta = pooled_estimate(problem, state.filed)
+        number, rows = int(state.last.plan.memo["round"]) + 1, problem.rows
+        theta = likeliest(problem, state.filed)
         theta = np.zeros(rows.shape[1]) if theta is None else theta
         design = pairs_optimal(Rows(rows, factors=np.sqrt(variance(rows @ theta))), problem.points[standing.alive])
-        delta = self.delta / (2 * number**2 * max(len(problem.items), count) * (2 + count))
-        questions = 3 * (1 + self.rounding) * 4.0**number * 3.5**2 * design.value * math.log(1 / delta)
+        nats = round_nats(problem, self.delta, number)
+        questions = 3 * (1 + self.rounding) * 4.0**number * 3.5**2 * design.value * nats
         total = max(math.ceil(questions), len(design.support))
         memo = {"round": number, "alive": standing.alive.tolist(), "theta": theta.tolist()}
         return Draft(design.support, apportion(design.weights, total).counts, memo)
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the printed width on all answers."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
     def _estimate(self, state: Stages) -> Estimate | None:
-        problem, memo = state.problem, state.last.plan.memo
-        theta = pooled_estimate(problem, state.filed)
-        if theta is None:
-            return None
-        at = theta if memo["theta"] is None else np.array(memo["theta"])
-        pulls, _ = state.counts()
-        asked = np.flatnonzero(pulls)
-        return printed_width(problem, self.delta, int(memo["round"]), theta, asked, pulls[asked], at)
+        """From all answers, with norms at the estimate that chose the round's design."""
+        before = state.last.plan.memo["theta"]
+        return with_printed_width(state, self.delta, None if before is None else np.array(before))

@@ -63,6 +63,8 @@ class RageLinear(Stagewise):
 @lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
 def _least_squares(problem: Problem, filed: Filed) -> Estimate | None:
     """θ̂ = A⁻¹·Σ x(y − 1/2) on the span of the asked vectors, and A = Σxxᵀ."""
+    if not filed.pulls.any():
+        return None
     rows = problem.rows[filed.plan.measurements]
     span = span_of(rows[filed.pulls > 0])
     inside = span.coordinates(rows)

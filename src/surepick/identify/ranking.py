@@ -8,6 +8,7 @@ and the verdict hold at once with probability 1 − delta (docs/anytime.md, sect
 import numpy as np
 
 from surepick.arrays import Booleans, Integers
+from surepick.guarantee import Guarantee
 from surepick.identify.anytime_state import State
 from surepick.identify.certify import plug_in_bounds
 from surepick.identify.verdict import Verdict
@@ -34,7 +35,8 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
             found = plug_in_bounds(evidence, away[near], 0.0, np.broadcast_to(far.centre, away[near].shape))
             passed[near] = found.bounds >= threshold
         better[row, lower] = passed
-    if verdict.epsilon == 0:  # what the verdict excludes by any of its rules is worse than the item it names
+    # What a proved verdict excludes by any of its rules is worse than the item it names; a posterior proves nothing.
+    if verdict.epsilon == 0 and verdict.guarantee is Guarantee.PROVED:
         best = np.flatnonzero(items == settled.problem.index(verdict.best))
         alive = [settled.problem.index(name) for name in verdict.surviving]
         better[best] |= ~np.isin(items, alive)

@@ -8,20 +8,29 @@ import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from surepick import validate
 from surepick.arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify import passive_printed as printed
-from surepick.identify.burn_in import SHARE, burn_in, explore, explored, floors_within, longest_asked, rounded_up
-from surepick.identify.certified import Certified, Estimate, best_budget, certify, lines
+from surepick.identify.burn_in import (
+    FIRST_LOOK,
+    burn_in,
+    explore,
+    explored,
+    floors_within,
+    level,
+    longest_asked,
+    rounded_up,
+)
+from surepick.identify.certified import COMFORT, Certified, Estimate, best_budget, certify, lines
 from surepick.identify.elimination import exclude, gap_intervals, pooled
 from surepick.identify.known import Informed
+from surepick.identify.printed import TwoForms
 from surepick.identify.problem import Problem
 from surepick.identify.rage_glm import TYPICAL_XI
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
@@ -31,8 +40,8 @@ from surepick.logistic import variance
 EVEN_SHARE = 0.05
 """Share of a static design that is spread evenly over its vectors, so that none is asked too rarely to be known."""
 
-LOOK_FIRST = 8
-"""Times the usual first look: a policy that cannot explore again later begins with more."""
+LARGER = 8
+"""Times the usual first stage: a policy that cannot explore again later begins with more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +50,14 @@ class Static(Informed):
 
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 2)."
-    begins_with_burn_in: ClassVar[bool] = False
-    sharpens: ClassVar[bool] = True
+
+    BEGINS_WITH_BURN_IN: ClassVar[bool] = False
+    """Whether a first stage, not pooled with the looks, chooses the design."""
+    SHARPENS: ClassVar[bool] = True
+    """Whether a look raises the floors by its own answers before it computes widths."""
 
     @abstractmethod
-    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+    def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """The measurement vectors to ask and their shares, as a function of the burn-in alone."""
 
     def standing(self, state: Stages) -> Standing:
@@ -56,20 +68,18 @@ class Static(Informed):
         """The burn-in, then look after look, each doubling the answers."""
         problem = state.problem
         everything = list(range(len(problem.items)))
-        known = self.floors(problem)
-        if standing is None and self.begins_with_burn_in:
+        if standing is None and self.BEGINS_WITH_BURN_IN:
+            known = self.floors(problem)
             if known is None:
-                draft = explore(problem, LOOK_FIRST * 12 * problem.span.rank)
+                draft = explore(problem, LARGER * FIRST_LOOK * problem.span.rank)
                 return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
-            draft, size = burn_in(problem, known, self.delta * SHARE)
-            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(size.budget)}
+            draft, budget = burn_in(problem, known, level(self.delta, 0))
+            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(budget)}
             return replace(draft, memo=memo)
         look = 1 if standing is None else int(state.last.plan.memo["look"]) + 1
         alive = everything if standing is None else standing.alive.tolist()
         if look == 1:
-            asked, weights = self.weights(
-                state, self._floors(state) if state.filed else np.full(len(problem.rows), 0.25)
-            )
+            asked, weights = self.weights(state)
             first = self._first_look(state, asked, weights)
         else:
             before = state.last.plan.memo
@@ -90,24 +100,24 @@ class Static(Informed):
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """Intervals by the last look."""
-        everybody = np.arange(len(state.problem.items))
-        return gap_intervals(state.problem.points, best, everybody, self._estimate(state))
+        points = state.problem.points
+        return gap_intervals(points[best] - points, self._estimate(state))
 
     def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
         problem = state.problem
         if self.floors(problem) is None:
-            return max(float(len(asked)), LOOK_FIRST * 12.0 * problem.span.rank)
+            return float(max(len(asked), LARGER * FIRST_LOOK * problem.span.rank))
         floors = self._floors(state)
         budget = self._budget(problem, asked, 1)
-        limit = 0.9 * largest_xi(span_of(problem.rows[asked]).rank, budget)
+        limit = COMFORT * largest_xi(span_of(problem.rows[asked]).rank, budget)
         needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
         return needed if math.isfinite(needed) else float(len(asked))
 
     def _budget(self, problem: Problem, asked: Integers, look: int) -> Budget:
         rank = span_of(problem.rows[asked]).rank
         return best_budget(
-            delta=self.delta * (1 - SHARE) / (look * (look + 1)),
+            delta=level(self.delta, look),
             rank=rank,
             xi=TYPICAL_XI / math.sqrt(rank),
             asked_lines=lines(problem.rows[asked]),
@@ -115,31 +125,29 @@ class Static(Informed):
         )
 
     def _floors(self, state: Stages) -> Floats:
-        """What is known of the variances, apart from the looks themselves."""
+        """Where a look starts: prior knowledge, raised by a burn-in; without any, what the anytime sequence proves."""
         problem, known = state.problem, self.floors(state.problem)
         if known is None:
-            return floors_within(explored(problem, state.filed, self.delta * SHARE), problem.rows)
-        if not self.begins_with_burn_in:
+            return floors_within(explored(problem, state.filed, level(self.delta, 0)), problem.rows)
+        if not self.BEGINS_WITH_BURN_IN:
             return known
-        proved = _certified(problem, state.filed[:1], _key(known), self.sharpens)
+        proved = self._certified(state, "burn-in", known)
         return known if proved is None else proved.floors
 
     def _estimate(self, state: Stages) -> Estimate | None:
         """What the pooled answers of all looks prove; of the burn-in before the first."""
-        problem, memo = state.problem, state.last.plan.memo
-        if memo["kind"] == "explore":
+        kind = state.last.plan.memo["kind"]
+        if kind == "explore":
             return None
-        if memo["kind"] == "burn-in":
-            proved = _certified(problem, state.filed[:1], _key(self.floors(problem)), self.sharpens)
-        else:
-            looks = tuple(each for each in state.filed if each.plan.memo["kind"] == "look")
-            proved = _certified(problem, looks, _key(self._floors(state)), self.sharpens)
+        known = self.floors(state.problem) if kind == "burn-in" else self._floors(state)
+        assert known is not None  # without knowledge there is no burn-in
+        proved = self._certified(state, kind, known)
         return None if proved is None else proved.estimate
 
-
-def _key(floors: Floats | None) -> tuple[float, ...]:
-    """Floors as an argument that a cache can compare."""
-    return () if floors is None else tuple(floors.tolist())
+    def _certified(self, state: Stages, kind: str, floors: Floats) -> Certified | None:
+        """What the pooled answers of all stages of this kind prove."""
+        filed = tuple(each for each in state.filed if each.plan.memo["kind"] == kind)
+        return _certified(state.problem, filed, tuple(floors.tolist()), self.SHARPENS)
 
 
 @lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
@@ -153,66 +161,38 @@ def _certified(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passive(Static):
+class Passive(Static, TwoForms):
     """A burn-in, then the static design that tells all pairs of items apart best, with looks at doubling numbers.
 
     The baseline of Jun et al. 2021, section 4.2, made valid: the burn-in's answers choose the design and are not
     pooled, the looks share delta. constants="printed" is the paper's form, which pools everything: heuristic.
     """
 
-    constants: Literal["corrected", "printed"] = "corrected"
-    rounding: float = 0.1
-
     NAME = "passive"
-    begins_with_burn_in = True
+    PRINTED_GUARANTEE = Guarantee.HEURISTIC
+    PRINTED_STATEMENT = "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
+    BEGINS_WITH_BURN_IN = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        validate.one_of("constants", self.constants, ("corrected", "printed"))
-        validate.positive("rounding", self.rounding)
-
-    @property
-    def name(self) -> str:
-        """`passive`, or `passive-printed` in the paper's form."""
-        return self.NAME if self.constants == "corrected" else "passive-printed"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Proved, unless in the paper's form."""
-        return self.GUARANTEE if self.constants == "corrected" else Guarantee.HEURISTIC
-
-    @property
-    def statement(self) -> str:
-        """What is claimed, and where it is proved."""
-        if self.constants == "corrected":
-            return self.STATEMENT
-        return "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
-
-    @property
-    def needs_knowledge(self) -> bool:
-        """The paper's burn-in does."""
-        return self.constants == "printed"
-
-    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+    def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """The best design for all pairs at the variances that the burn-in found, a little evened out."""
         rows = state.problem.rows
         theta, _ = pooled(state)
-        seen = np.maximum(floors, variance(rows @ theta))
+        seen = np.maximum(self._floors(state), variance(rows @ theta))
         design = pairs_optimal(Rows(rows, factors=np.sqrt(seen)), state.problem.points)
         even = np.full(len(design.weights), 1 / len(design.weights))
         return design.support, (1 - EVEN_SHARE) * design.weights + EVEN_SHARE * even
 
     def standing(self, state: Stages) -> Standing:
         """See `Static`, or the paper's rule."""
-        return printed.standing(self, state) if self.constants == "printed" else super().standing(state)
+        return printed.standing(self, state) if self.is_printed else super().standing(state)
 
     def draft(self, state: Stages, standing: Standing | None) -> Draft:
         """See `Static`, or the paper's rounds of 2^k."""
-        return printed.draft(self, state, standing) if self.constants == "printed" else super().draft(state, standing)
+        return printed.draft(self, state, standing) if self.is_printed else super().draft(state, standing)
 
     def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
         """See `Static`, or by the printed widths."""
-        return printed.gaps(self, state, best) if self.constants == "printed" else super().gaps(state, best)
+        return printed.gaps(self, state, best) if self.is_printed else super().gaps(state, best)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,9 +204,9 @@ class GOptimal(Static):
 
     NAME = "g-optimal"
     NEEDS_KNOWLEDGE = True
-    sharpens = False
+    SHARPENS = False
 
-    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+    def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """The G-optimal design of X."""
         design = g_optimal(state.problem.rows)
         return design.support, design.weights
@@ -238,7 +218,7 @@ class Uniform(Static):
 
     NAME = "uniform"
 
-    def weights(self, state: Stages, floors: Floats) -> tuple[Integers, Floats]:
+    def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """One share each."""
         useful = np.flatnonzero(np.any(state.problem.rows != 0, axis=1))
         return useful, np.full(len(useful), 1 / len(useful))
