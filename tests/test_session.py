@@ -254,6 +254,10 @@ def test_an_unknown_event_or_format_is_refused() -> None:
         Session.replay([json.dumps(head | {"format": 99})])
     with pytest.raises(InvalidInput, match="event 'dance'"):
         Session.replay([json.dumps(head), '{"event": "dance"}'])
+    with pytest.raises(InvalidInput, match="Line 1 of the log does not follow"):
+        Session.replay([json.dumps({key: value for key, value in head.items() if key != "seed"})])
+    with pytest.raises(InvalidInput, match=r"Line 2 of the log does not follow .* restore the log"):
+        Session.replay([json.dumps(head), '{"event": "answer", "id": 5, "answer": 1}'])
 
 
 def test_find_best_one_by_one_in_batches_and_by_plans() -> None:

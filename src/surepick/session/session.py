@@ -98,12 +98,19 @@ class Session:
         if head.get("format") != FORMAT:
             raise InvalidInput(f"This log has format {head.get('format')!r}, this version of surepick reads {FORMAT}.")
         session = cls.__new__(cls)
-        chosen = policy_from_json(head["policy"]) if policy is None else policy
-        session._set_up(Problem.from_json(head["problem"]), chosen, head["seed"])
-        session.log.append(head)
-        for event in events[1:]:
-            session._apply(event)
-            session.log.append(event)
+        try:
+            chosen = policy_from_json(head["policy"]) if policy is None else policy
+            session._set_up(Problem.from_json(head["problem"]), chosen, head["seed"])
+            session.log.append(head)
+            for event in events[1:]:
+                session._apply(event)
+                session.log.append(event)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            number = 1 + len(vars(session).get("log", []))
+            raise InvalidInput(
+                f"Line {number} of the log does not follow from those before it ({type(error).__name__} {error}); "
+                "restore the log."
+            ) from None
         return session
 
     @classmethod
