@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from surepick.arrays import Floats, Integers
+from surepick.arrays import Booleans, Floats, Integers
 from surepick.identify.anytime_state import State
-from surepick.identify.certify import plug_in_bounds
+from surepick.identify.certify import Passed, plug_in_bounds
 from surepick.identify.contract import AGES, HOPELESS, Tilted, directional_bounds, wide_bounds
 from surepick.identify.directional import BETS, Process
 from surepick.identify.ledger import Pass
+
+Places = NDArray[np.intp]
 
 
 class Way(NamedTuple):
@@ -60,75 +62,87 @@ class Weighed:
         )
 
 
-def weigh(
-    state: State,
-    leader: int,
-    items: Integers,
-    ways: tuple[Way, ...],
-    *,
-    deciding: bool = False,
-) -> Weighed:
+def weigh(state: State, leader: int, items: Integers, ways: tuple[Way, ...], *, deciding: bool = False) -> Weighed:
     """Bounds for these rivals; `ways` to prove one passed by its bets are tried until one succeeds.
 
     Where it is only to be decided whether rivals pass, those that a witness shows not to are given up.
     """
-    problem, epsilon, threshold, needed = state.problem, state.epsilon, state.threshold, state.needed(leader)
-    plug_in, directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
-    proofs: list[dict[str, Any]] = [{} for _ in items]
-    witnesses: list[Floats | None] = [None] * len(items)
-    away = problem.points[leader] - problem.points[items]
-    far = state.localiser
-    passed = far.misses(away, epsilon)
-    plug_in[passed] = threshold
-    for number in np.flatnonzero(passed):
-        proofs[number] = {"rule": "far"}
-    near = np.flatnonzero(~passed)
-    if not len(near):
-        return Weighed(items, plug_in, directional, tuple(proofs), tuple(witnesses))
-    found = plug_in_bounds(state.evidence, away[near], epsilon, np.broadcast_to(far.centre, away[near].shape))
-    plug_in[near] = found.bounds
-    for number, point, shares, partial in zip(near, found.points, found.shares, found.partial, strict=True):
-        proofs[number] = {"rule": "plug-in", "theta": point.tolist(), "shares": shares.tolist()}
-        if partial is not None:
-            proofs[number] |= {"theta": partial[0].tolist(), "kept": partial[1].tolist()}
+    found = _Found(state, leader, items)
+    near = found.not_far()
+    if len(near):
+        plain = found.by_plug_in(near)
+        left = np.flatnonzero(plain.bounds < state.threshold)
+        process = state.process_of(leader)
+        if len(left) and process is not None:
+            near, plain = near[left], plain.rows_of(left)
+            worth = process.values(items[near], state.problem.rows, plain.points)
+            for way in ways:
+                which = np.flatnonzero(found.worth_trying(near, way, deciding=deciding))
+                if len(which):
+                    found.by_bets(way, process, near[which], plain.rows_of(which), worth[which])
+    return Weighed(items, found.plug_in, found.directional, tuple(found.proofs), tuple(found.witnesses))
 
-    def look(which: NDArray[np.intp], points: Floats) -> None:
-        """Remember points that are witnesses."""
-        for place in np.flatnonzero(state.lacking(leader, items[which], points) > 0):
-            witnesses[which[place]] = points[place]
 
-    left = np.flatnonzero(found.bounds < threshold)
-    process = state.process_of(leader)
-    if len(left):
-        look(near[left], found.points[left])
-    if process is None or not len(left):
-        return Weighed(items, plug_in, directional, tuple(proofs), tuple(witnesses))
-    worth = process.values(items[near], problem.rows, found.points)
-    for way in ways:
-        lacking = needed - directional[near]
-        hopeful = (lacking > 0) & ((lacking < HOPELESS) | ~np.isfinite(lacking)) & (found.bounds < threshold)
-        if deciding:
-            hopeful &= np.array([witnesses[number] is None for number in near])
-        which = np.flatnonzero(hopeful)
-        if way.age is None:
-            which = which[np.isneginf(directional[near[which]])]
-        if not len(which):
-            continue
-        rivals = near[which]
-        shares = _shares(way, process, items[rivals], worth[which], threshold - found.bounds[which])
-        linear, sums = process.mixed(items[rivals], shares, state.evidence.where)
-        given = state.evidence, found.rows_of(which), linear, sums, away[rivals], epsilon, threshold
+class _Found:
+    """What was found about rivals so far; they are named by their place among the items."""
+
+    def __init__(self, state: State, leader: int, items: Integers) -> None:
+        self.state, self.leader, self.items = state, leader, items
+        self.away = state.problem.points[leader] - state.problem.points[items]
+        self.plug_in, self.directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
+        self.proofs: list[dict[str, Any]] = [{} for _ in items]
+        self.witnesses: list[Floats | None] = [None] * len(items)
+
+    def not_far(self) -> Places:
+        """Pass those whose null misses the localiser; the others."""
+        passed = self.state.localiser.misses(self.away, self.state.epsilon)
+        self.plug_in[passed] = self.state.threshold
+        for number in np.flatnonzero(passed):
+            self.proofs[number] = {"rule": "far"}
+        return np.flatnonzero(~passed)
+
+    def by_plug_in(self, near: Places) -> Passed:
+        """The plug-in bounds."""
+        state, away = self.state, self.away[near]
+        start = np.broadcast_to(state.localiser.centre, away.shape)
+        plain = plug_in_bounds(state.evidence, away, state.epsilon, start)
+        self.plug_in[near] = plain.bounds
+        for number, point, shares, partial in zip(near, plain.points, plain.shares, plain.partial, strict=True):
+            self.proofs[number] = {"rule": "plug-in", "theta": point.tolist(), "shares": shares.tolist()}
+            if partial is not None:
+                self.proofs[number] |= {"theta": partial[0].tolist(), "kept": partial[1].tolist()}
+        self._look(near[plain.bounds < state.threshold], plain.points[plain.bounds < state.threshold])
+        return plain
+
+    def worth_trying(self, near: Places, way: Way, *, deciding: bool) -> Booleans:
+        """Which of those not passed by the plug-in process a way to prove a directional bound may help."""
+        bounds = self.directional[near]
+        unknown = np.isneginf(bounds)
+        lacking = self.state.needed(self.leader) - bounds
+        worth = unknown if way.age is None else unknown | ((lacking > 0) & (lacking < HOPELESS))
+        return np.asarray(worth & [not deciding or self.witnesses[number] is None for number in near])
+
+    def by_bets(self, way: Way, process: Process, rivals: Places, plain: Passed, worth: Floats) -> None:
+        """The directional bounds in one way, where they are better than what there is."""
+        state, needed = self.state, self.state.needed(self.leader)
+        shares = _shares(way, process, self.items[rivals], worth, state.threshold - plain.bounds)
+        linear, sums = process.mixed(self.items[rivals], shares, state.evidence.where)
+        given = state.evidence, plain, linear, sums, self.away[rivals], state.epsilon, state.threshold
         if way.age is None:
             tilted = wide_bounds(*given)
         else:
             tilted = directional_bounds(*given, target=needed + 1e-6, age=way.age)
-        for place in np.flatnonzero(tilted.bounds > directional[rivals]):
-            directional[rivals[place]] = tilted.bounds[place]
-            proofs[rivals[place]] = _proof(tilted, int(place), shares[place])
-        short = np.flatnonzero(directional[rivals] < needed)
-        if len(short):
-            look(rivals[short], tilted.reached[short])
-    return Weighed(items, plug_in, directional, tuple(proofs), tuple(witnesses))
+        for place in np.flatnonzero(tilted.bounds > self.directional[rivals]):
+            self.directional[rivals[place]] = tilted.bounds[place]
+            self.proofs[rivals[place]] = _proof(tilted, int(place), shares[place])
+        short = np.flatnonzero(self.directional[rivals] < needed)
+        self._look(rivals[short], tilted.reached[short])
+
+    def _look(self, rivals: Places, points: Floats) -> None:
+        """Remember points that are witnesses."""
+        if len(rivals):
+            for place in np.flatnonzero(self.state.lacking(self.leader, self.items[rivals], points) > 0):
+                self.witnesses[rivals[place]] = points[place]
 
 
 def _shares(way: Way, process: Process, items: Integers, worth: Floats, room: Floats) -> Floats:
