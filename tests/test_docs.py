@@ -37,6 +37,18 @@ def test_code_blocks_of_pages_run(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_formulas_on_lines_of_their_own_stand_apart(page):
+    """In the middle of a paragraph $$ is read as two $, and what is formula and what is text changes places."""
+    lines = ["", *page.read_text().splitlines(), ""]
+    for before, line, after in zip(lines, lines[1:], lines[2:], strict=False):
+        if re.fullmatch(r"\s*\$\$.+\$\$\s*", line):
+            assert not before.strip(), line
+            assert not after.strip(), line
+        else:
+            assert not re.search(r"\S\s*\$\$\s*\S", line.replace("`$$`", "")), line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_of_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), f"{page.name} points at {target}"
