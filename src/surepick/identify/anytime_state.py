@@ -33,7 +33,7 @@ from surepick.identify.ledger import Ledger
 from surepick.identify.many import log_sum
 from surepick.identify.plug_in import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.identify.problem import Problem
-from surepick.identify.soft_top_two import CERTAIN, FEW_DIMENSIONS, LATE_FROM, closeness
+from surepick.identify.soft_top_two import FEW_DIMENSIONS, LATE_FROM, STRONG, closeness
 from surepick.identify.stagewise import Filed
 from surepick.logistic import variance
 
@@ -197,7 +197,7 @@ class State:
         rank = self.problem.span.rank
         if rank > FEW_DIMENSIONS or self.asked >= LATE_FROM * rank:
             return False
-        return self.asked < SETTLING * rank or bool(np.max(np.abs(self.problem.rows @ self.theta)) > CERTAIN)
+        return self.asked < SETTLING * rank or bool(np.max(np.abs(self.problem.rows @ self.theta)) > STRONG)
 
     @cached_property
     def leader(self) -> int:

@@ -75,10 +75,10 @@ def examine(state: State) -> Findings:
     else:
         left = left[promised[left] >= state.needed(leader)]
     left = left[np.argsort(evidence[left], kind="stable")]
-    refuted = _lacking_at_witnesses(state, leader, [tried[int(item)] for item in left if int(item) in tried])
+    hopeless = _lacking_at_witnesses(state, leader, [tried[int(item)] for item in left if int(item) in tried])
 
     def worth_trying(item: int) -> bool:
-        if item in refuted:
+        if item in hopeless:
             return False
         if item not in tried or (last and (state.early or len(left) <= FEW)):
             return True
@@ -97,11 +97,11 @@ def examine(state: State) -> Findings:
     if not last:
         return found
     doubted = [int(item) for item in left if int(item) not in newly]
-    refuted |= _lacking_at_witnesses(state, leader, failures)
+    hopeless |= _lacking_at_witnesses(state, leader, failures)
 
     def about_proved(item: int) -> float:
-        if item in refuted:
-            return state.needed(leader) - refuted[item]
+        if item in hopeless:
+            return state.needed(leader) - hopeless[item]
         return float(evidence[item]) - (known[item].loss(state.needed(leader)) if item in known else 0.0)
 
     proved = np.array([about_proved(item) for item in doubted])

@@ -13,7 +13,7 @@ from surepick.arrays import Floats
 from surepick.design import Rows, pairs_optimal
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gap_intervals
-from surepick.identify.printed import TwoForms, likeliest, printed_burn_in, with_printed_width
+from surepick.identify.printed import TwoForms, fitted, printed_burn_in, with_printed_width
 from surepick.identify.stagewise import Draft, Stages, Standing
 from surepick.logistic import variance
 
@@ -31,7 +31,7 @@ def draft(policy: TwoForms, state: Stages, standing: Standing | None) -> Draft:
         return Draft(first.measurements, first.pulls, {"round": 0, "alive": list(range(len(problem.items)))})
     memo = state.last.plan.memo
     if memo["round"] == 0:
-        theta = likeliest(problem, state.filed[:1])
+        theta = fitted(problem, state.filed[:1])
         theta = np.zeros(problem.rows.shape[1]) if theta is None else theta
         design = pairs_optimal(Rows(problem.rows, factors=np.sqrt(variance(problem.rows @ theta))), problem.points)
         # At least 1: 0 is the burn-in, and a design of one vector would be asked one question a round for ever.
@@ -61,5 +61,5 @@ def gaps(policy: TwoForms, state: Stages, best: int) -> tuple[Floats, Floats]:
 
 def _estimate(delta: float, state: Stages) -> Estimate | None:
     """From all answers, with norms at the burn-in's estimate."""
-    at = likeliest(state.problem, state.filed[:1])
+    at = fitted(state.problem, state.filed[:1])
     return None if at is None else with_printed_width(state, delta, at)

@@ -78,7 +78,7 @@ def round_nats(problem: Problem, delta: float, number: int) -> float:
 
 
 @lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
-def likeliest(problem: Problem, filed: tuple[Filed, ...]) -> Floats | None:
+def fitted(problem: Problem, filed: tuple[Filed, ...]) -> Floats | None:
     """Maximum likelihood on all answers of these stages; None where it does not exist in all of the space."""
     pulls, wins = Stages(problem, filed).counts()
     asked = np.flatnonzero(pulls)
@@ -94,7 +94,7 @@ def with_printed_width(stages: Stages, delta: float, at: Floats | None) -> Estim
     Norms are in H(at)⁻¹ of all that was asked; without `at`, in that at the estimate.
     """
     problem, number = stages.problem, max(int(stages.last.plan.memo["round"]), 1)
-    theta = likeliest(problem, stages.filed)
+    theta = fitted(problem, stages.filed)
     if theta is None:
         return None
     pulls, _ = stages.counts()

@@ -14,7 +14,7 @@ from surepick.confidence.printed import printed_gamma
 from surepick.design import Pairs, Rows, apportion, max_optimal
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gaps_stage_by_stage
-from surepick.identify.printed import TwoForms, likeliest, printed_burn_in, round_nats, with_printed_width
+from surepick.identify.printed import TwoForms, fitted, printed_burn_in, round_nats, with_printed_width
 from surepick.identify.problem import Problem
 from surepick.identify.stagewise import Draft, Filed, Stages, Standing
 from surepick.logistic import variance
@@ -22,7 +22,7 @@ from surepick.logistic import variance
 
 def standing(policy: TwoForms, state: Stages, rule: str) -> Standing:
     """Lines 10 and 11: estimate from the round's answers, exclude, go on."""
-    memo, theta = state.last.plan.memo, likeliest(state.problem, (state.last,))
+    memo, theta = state.last.plan.memo, fitted(state.problem, (state.last,))
     everybody = exclude(state, None)
     number = int(memo["round"])
     if theta is None or number == 0 or (rule == "gap" and memo.get("short")):
@@ -41,7 +41,7 @@ def draft(policy: TwoForms, state: Stages, standing: Standing | None) -> Draft:
         first = printed_burn_in(problem, policy.least_kappa(problem), policy.delta, policy.rounding)
         everything = list(range(len(problem.items)))
         return Draft(first.measurements, first.pulls, {"round": 0, "alive": everything, "theta": None})
-    theta = likeliest(problem, (state.last,))
+    theta = fitted(problem, (state.last,))
     if theta is None:  # no estimate: the round's event failed; stay with the one before
         theta = np.array(state.last.plan.memo["theta"] or np.zeros(problem.rows.shape[1]))
     number = int(state.last.plan.memo["round"]) + 1

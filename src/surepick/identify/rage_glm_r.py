@@ -16,7 +16,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify.certified import Estimate
 from surepick.identify.elimination import exclude, gap_intervals
 from surepick.identify.known import Informed
-from surepick.identify.printed import likeliest, printed_burn_in, round_nats, with_printed_width
+from surepick.identify.printed import fitted, printed_burn_in, round_nats, with_printed_width
 from surepick.identify.stagewise import Draft, Stages, Standing
 from surepick.logistic import variance
 
@@ -48,7 +48,7 @@ class RageGlmR(Informed):
             memo = {"round": 0, "alive": list(range(len(problem.items))), "theta": None}
             return Draft(first.measurements, first.pulls, memo)
         number, rows = int(state.last.plan.memo["round"]) + 1, problem.rows
-        theta = likeliest(problem, state.filed)
+        theta = fitted(problem, state.filed)
         theta = np.zeros(rows.shape[1]) if theta is None else theta
         design = pairs_optimal(Rows(rows, factors=np.sqrt(variance(rows @ theta))), problem.points[standing.alive])
         nats = round_nats(problem, self.delta, number)

@@ -30,7 +30,7 @@ LATE_FROM = 30
 FEW_DIMENSIONS = 12
 """... in so many dimensions at most; in more of them it never is ..."""
 
-CERTAIN = 3.0
+STRONG = 3.0
 """... nor where by the estimate every answer has smaller log-odds: the quadratic approximation is good there."""
 
 
