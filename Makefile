@@ -19,9 +19,9 @@ $(UV): requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' requirements.lock)"
 	@touch $@
 
-$(READY): $(UV) requirements.lock pyproject.toml
+$(READY): $(UV) requirements.lock pyproject.toml experiments/pyproject.toml
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable experiments
 	@touch $@
 
 # The demonstration needs a tenth of what development needs, so it does not wait for the rest.
@@ -50,15 +50,15 @@ debian:
 	fi
 
 crash-test: $(READY) debian  ## kill the service 200 times under load from 50 judges, on both databases
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py sqlite
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_crash.py postgresql
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py sqlite
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py postgresql
 
 load-test: $(READY) debian  ## answers a second under 200 judges beside a bare handler, on both databases
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py sqlite
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_load.py postgresql
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py postgresql
 
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/service_day.py
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_day.py
 
 check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .
@@ -79,9 +79,10 @@ format: $(READY)  ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(READY)  ## resolve the dependencies anew into requirements.lock
+lock: $(READY)  ## resolve the dependencies again into requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --all-extras --group dev --upgrade pyproject.toml --output-file requirements.lock
+	  --all-extras --group dev --upgrade pyproject.toml experiments/pyproject.toml \
+	  --no-emit-package surepick --output-file requirements.lock
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .import_linter_cache

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from surepick.studies import find_study
+from surepick_experiments.studies import find_study
 
 HERE = Path(__file__).parent
 PICTURES = HERE / "images" / "reproduction"
@@ -53,7 +53,8 @@ PARTS = (
         "3.34e6, Passive 2.69e8 / 2.38e5 / 2.29e5 / 8.54e6.",
         "The data cannot be redistributed, so a look-alike of the same sizes, dimension, gaps and κ₀ stands in "
         "(with the real "
-        "files, `surepick.worlds.load_zappos` reads them). The printed numbers cannot come from the printed "
+        "files, `surepick_experiments.worlds.load_zappos` reads them). "
+        "The printed numbers cannot come from the printed "
         "formulas: at "
         "κ₀ = .1 the burn-in alone is 5.95e5; 2.38e5 is what κ₀ = 1/4 gives. Where the gap decides and not the burn-in "
         "(open), both printed forms come out near the paper's numbers; the corrected ones need 11 to 66 times fewer "

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from surepick.items import read_items
+from surepick.io.items import read_items
 
 HERE = Path(__file__).parent
 COMMAND = ["find", "examples/colours.csv", "--simulate", "--seed", "8", "--compare"]

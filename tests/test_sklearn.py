@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surepick import FitStatus, InvalidInput, MissingExtra
-from surepick.confidence import in_given_order, interval_anytime, interval_corrected, interval_wald
+from surepick.baselines import interval_wald
+from surepick.confidence import in_given_order, interval_anytime, interval_corrected
 from surepick.sklearn import LARGEST_SEPARATED_LOGIT, LogisticModel
 
 SEPARABLE = np.array([[-2.0, 1.0], [-1.0, 0.5], [1.0, 0.0], [2.0, -1.0]]), np.array([0, 0, 1, 1])

@@ -1,7 +1,7 @@
 """surepick: find the best item from yes/no or A-versus-B answers, and say how sure it is.
 
-Reading order for newcomers: the README's example, `session`, `identify`, `design`, `confidence`, `logistic`, `linalg`;
-docs/architecture.md has the map.
+Reading order for newcomers: the README's example, `session`, `identify`, `evidence`, `design`, `confidence`, `glm`,
+`linalg`; docs/architecture.md has the map.
 
 Names are imported from their modules when first used (PEP 562), so that `import surepick` and `surepick --help` do not
 wait for SciPy.
@@ -15,48 +15,45 @@ __version__ = "0.1.0.dev0"
 _HOMES = (
     "errors",
     "guarantee",
-    "logistic",
-    "items",
+    "glm",
+    "io.items",
     "certificate",
     "confidence",
     "design",
     "checks",
     "identify",
-    "session",
     "limits",
     "contextual",
+    "baselines",
+    "session",
 )
 """Where public names live, the quickest to import first."""
 
 if TYPE_CHECKING:
     from surepick import checks, contextual, design, identify, limits
-    from surepick.certificate import CertificateRefused, Checked, verify_certificate
-    from surepick.checks import Answers, Check, check_all
-    from surepick.confidence import (
-        Intervals,
-        in_given_order,
-        interval_anytime,
-        interval_corrected,
+    from surepick.baselines import (
+        EcoLog,
+        GlGapE,
+        Greedy,
+        LogisticThompson,
+        LogisticUcb,
+        OfuGlb,
+        OfuLog,
+        RageGlm2,
+        RageGlmR,
+        RageLinear,
+        SquareCb,
+        SupCbGlm,
+        UcbGlm,
         interval_faury,
         interval_li,
         interval_printed,
         interval_wald,
     )
-    from surepick.contextual import (
-        ContextualSession,
-        EcoLog,
-        Greedy,
-        LikelihoodRatioUcb,
-        LogisticThompson,
-        LogisticUcb,
-        OfuGlb,
-        OfuLog,
-        OnePassUcb,
-        SquareCb,
-        SupCbGlm,
-        SupLogistic,
-        UcbGlm,
-    )
+    from surepick.certificate import CertificateRefused, Checked, verify_certificate
+    from surepick.checks import Answers, Check, check_all
+    from surepick.confidence import Intervals, in_given_order, interval_anytime, interval_corrected
+    from surepick.contextual import LikelihoodRatioUcb, OnePassUcb, SupLogistic
     from surepick.design import (
         Design,
         DesignStatus,
@@ -69,28 +66,24 @@ if TYPE_CHECKING:
         xy_optimal,
     )
     from surepick.errors import InvalidInput, MissingExtra, NotIdentifiable, SurepickError
+    from surepick.glm import FitStatus, Tally
+    from surepick.glm.fit import Fit, fit
     from surepick.guarantee import Guarantee
     from surepick.identify import (
         Anytime,
         Forecast,
-        GlGapE,
         GOptimal,
         Passive,
         Policy,
         Problem,
         RageGlm,
-        RageGlm2,
-        RageGlmR,
-        RageLinear,
         Rival,
         Status,
         Uniform,
         Verdict,
     )
-    from surepick.items import ItemTable, read_items
-    from surepick.logistic import FitStatus, Tally
-    from surepick.logistic.fit import Fit, fit
-    from surepick.session import Question, Session, find_best
+    from surepick.io.items import ItemTable, read_items
+    from surepick.session import ContextualSession, Question, Session, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
     def __getattr__(name):

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg as sl
 from scipy.linalg import lapack
 
-from surepick.arrays import Booleans, Floats
+from surepick._arrays import Booleans, Floats
 from surepick.errors import InvalidInput
 
 RANK_TOLERANCE = 1e-9

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
-from surepick.arrays import Floats
-from surepick.confidence import Intervals, in_given_order, interval_anytime, interval_corrected, interval_wald
+from surepick._arrays import Floats
+from surepick.baselines import interval_wald
+from surepick.confidence import Intervals, in_given_order, interval_anytime, interval_corrected
 from surepick.confidence.result import Data
 from surepick.errors import InvalidInput, MissingExtra
+from surepick.glm import Fit, FitStatus, Tally, fit, probability_of_yes
 from surepick.linalg import norms
-from surepick.logistic import Fit, FitStatus, Tally, fit, probability_of_yes
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from surepick.arrays import Integers
+from surepick._arrays import Integers
 from surepick.errors import InvalidInput
+from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait, run
-from surepick.logistic import probability_of_yes
+from surepick.judges import ExpectedJudge, World
 from surepick.session import Question, Session
-from surepick.worlds import ExpectedJudge, World
 
 
 class PolicyContract(ABC):

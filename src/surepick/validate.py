@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from surepick.arrays import Floats, Integers
+from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 
 LARGEST_ENTRY = 1e100

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.certificate.evidence import Bets, Moment
 from surepick.certificate.inequalities import boxes, fall, loss, mean, norm, onto, root, softplus, xlogx
 from surepick.errors import CertificateRefused

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.certificate.inequalities import mean, softplus
 from surepick.errors import CertificateRefused
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Booleans, Floats, Integers
+from surepick._arrays import Booleans, Floats, Integers
 from surepick.errors import InvalidInput
 
 TIE, SKIP = -1, -2

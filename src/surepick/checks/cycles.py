@@ -6,7 +6,7 @@ from collections import defaultdict
 import numpy as np
 from scipy.special import betainc, betaln, logsumexp
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.checks.answers import Answers
 from surepick.checks.prequential import highest_likelihood
 from surepick.checks.result import Check, e_value, exceeds

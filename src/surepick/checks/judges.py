@@ -7,13 +7,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from surepick import validate
-from surepick.arrays import Booleans, Floats
+from surepick._arrays import Booleans, Floats
 from surepick.checks.answers import Answers
 from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
+from surepick.glm.loss import CountProblem
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
-from surepick.logistic.problem import CountProblem
 
 FEWEST = 8
 """Judges with fewer decisive answers are not looked at."""

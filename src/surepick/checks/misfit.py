@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.checks.answers import Answers, Counted
 from surepick.checks.prequential import Expert, log_evidence
 from surepick.checks.result import Check, e_value, exceeds

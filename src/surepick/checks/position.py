@@ -8,8 +8,8 @@ from scipy.special import betaln, logsumexp
 from surepick.checks.answers import Answers
 from surepick.checks.prequential import Expert, forecasts, log_evidence
 from surepick.checks.result import Check, e_value, exceeds
+from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee
-from surepick.logistic import probability_of_yes
 
 CONCENTRATIONS = np.array([1.0, 10.0, 100.0])
 """Rivals of the fair coin: shares of the first drawn from Beta(a, a), from any share to a few per cent off a half."""

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.checks.answers import Counted
+from surepick.glm import probability_of_yes
+from surepick.glm.loss import CountProblem
 from surepick.linalg import norms, span_of
-from surepick.logistic import probability_of_yes
-from surepick.logistic.problem import CountProblem
 
 GROWTH = 0.15
 """A predictor is fitted again when answers have grown by this share."""

@@ -1,17 +1,16 @@
 """The command line: parse, call, render, translate errors. Commands import what they need when they run."""
 
 import sys
+from importlib.metadata import entry_points
 
 import typer
 
 from surepick.cli.ask import ask
-from surepick.cli.bench import bench
 from surepick.cli.design import design
 from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
 from surepick.cli.serve import serve
-from surepick.cli.study import study
 from surepick.cli.verify import verify, verify_certificate
 from surepick.errors import SurepickError
 
@@ -27,11 +26,11 @@ app.command()(ask)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)
-app.command()(study)
-app.command()(bench)
 app.command()(serve)
 app.command()(verify)
 app.command()(verify_certificate)
+for command in entry_points(group="surepick.commands"):  # `study` and `bench`, where the experiments are installed
+    app.command(command.name)(command.load())
 
 
 @app.callback()

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.confidence import in_given_order
 from surepick.confidence.result import Tallies
 from surepick.errors import InvalidInput
-from surepick.logistic import Tally
-from surepick.tables import Table, read_table
+from surepick.glm import Tally
+from surepick.io.tables import Table, read_table
 
 NOT_FEATURES = ("item", "label", "image", "text", "colour", "item_a", "item_b", "winner", "answer", "pulls", "wins")
 BOOKKEEPING = ("judge", "ts", "question", "prompt")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console, RenderableType
 
-    from surepick.cli.live import Horizon
+    from surepick.cli.progress import Horizon
     from surepick.identify import Plan, Problem
-    from surepick.identify.redirect import Turn
-    from surepick.items import ItemTable
+    from surepick.io.items import ItemTable
+    from surepick.judges.redirect import Turn
     from surepick.session import Question, Session
 
 Key = Literal["first", "second", "tie", "skip", "undo", "quit"]
@@ -62,12 +62,12 @@ def ask(
 
     from rich.console import Console
 
-    from surepick.cli.live import Horizon
-    from surepick.cli.result import print_outcome
-    from surepick.cli.search import open_session
+    from surepick.cli.printer import print_outcome
+    from surepick.cli.progress import Horizon
+    from surepick.cli.runner import open_session
     from surepick.identify import Anytime
-    from surepick.identify.redirect import redirected
-    from surepick.items import read_items
+    from surepick.io.items import read_items
+    from surepick.judges.redirect import redirected
     from surepick.report import Outcome, write_report
 
     table = read_items(items, pca=pca)
@@ -209,7 +209,7 @@ def _elsewhere(problem: "Problem", avoid: set[int]) -> "Turn":
     """Turn the policy away from some measurements, unless there are no others."""
     import numpy as np
 
-    from surepick.identify.redirect import as_counts, nearest
+    from surepick.judges.redirect import as_counts, nearest
 
     def turn(state: object, plan: "Plan") -> "NDArray[np.int64]":
         left = np.full(len(problem.measurements), plan.total, dtype=np.int64)

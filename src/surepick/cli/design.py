@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surepick.design import Allocation, Design
-    from surepick.tables import Table
+    from surepick.io.tables import Table
 
 
 def design(
@@ -35,7 +35,7 @@ def design(
 ) -> None:
     """The optimal design with its certificate, rounded to --n questions. Exit code 1 if the gap was not reached."""
     from surepick.cli.output import print_json
-    from surepick.tables import read_table
+    from surepick.io.tables import read_table
 
     table = read_table(items)
     names, vectors = named_vectors(table, score)
@@ -43,7 +43,7 @@ def design(
     result, allocation = _rounded(result, vectors, n)
     questions = _questions(result, names)
     if plot is not None:
-        from surepick.figures import draw_weights
+        from surepick.report.figures import draw_weights
 
         draw_weights([_spoken(each) for each in questions], result.weights, plot)
     if json:
@@ -94,7 +94,7 @@ def _solve(
     from surepick.cli.answers import feature_columns, points_of
     from surepick.design import Pairs, Rows, d_optimal, g_optimal, gap_optimal, pairs_optimal, xy_optimal
     from surepick.errors import InvalidInput
-    from surepick.tables import read_table
+    from surepick.io.tables import read_table
 
     measurements = Pairs(vectors) if ask == "pairs" else Rows(vectors, name="items")
     if criterion == "g":

@@ -12,10 +12,10 @@ from surepick.cli.limits import read_theta
 from surepick.cli.output import print_json
 
 if TYPE_CHECKING:
-    from surepick.cli.panel import Panel
     from surepick.identify import Policy, Problem
-    from surepick.items import ItemTable
-    from surepick.worlds import World
+    from surepick.io.items import ItemTable
+    from surepick.judges import World
+    from surepick.judges.panel import Panel
 
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
@@ -94,15 +94,15 @@ def find(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item, ask as little as possible, and say how sure it is. Exit code 1 if it is not decided."""
-    from surepick.cli.live import Horizon, Watch
-    from surepick.cli.panel import ProgramPanel, RecordedPanel, SimulatedPanel
-    from surepick.cli.result import print_outcome
-    from surepick.cli.search import Search, open_session
+    from surepick.cli.printer import print_outcome
+    from surepick.cli.progress import Horizon, Watch
+    from surepick.cli.runner import Search, open_session
     from surepick.errors import InvalidInput
-    from surepick.identify import policy_named
-    from surepick.items import read_items
+    from surepick.io.items import read_items
+    from surepick.judges import read_votes, turned_to_votes, warm_answers
+    from surepick.judges.panel import ProgramPanel, RecordedPanel, SimulatedPanel
+    from surepick.registry import policy_named
     from surepick.report import Outcome, compare, write_report
-    from surepick.worlds import read_votes, turned_to_votes, warm_answers
 
     if (judge is not None) + (answers is not None) + simulate != 1:
         raise InvalidInput(
@@ -195,8 +195,8 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.identify.truths import USUAL_LOGIT
-    from surepick.worlds import World
+    from surepick.identify.posterior_sample import USUAL_LOGIT
+    from surepick.judges import World
 
     if theta is None:
         taste = np.asarray(np.random.default_rng([seed, 5]).normal(size=items.features.shape[1]))

@@ -32,9 +32,9 @@ def interval(
 ) -> None:
     """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
     from surepick.cli.answers import read_answers
-    from surepick.confidence.menu import METHODS, default_methods, intervals_by_name
     from surepick.confidence.result import pooled
-    from surepick.logistic import fit
+    from surepick.glm import fit
+    from surepick.registry import METHODS, default_methods, intervals_by_name
 
     recorded = read_answers(answers, items)
     names, points = recorded.points(at)
@@ -52,7 +52,7 @@ def interval(
         fitted=fitted,
     )
     if plot is not None:
-        from surepick.figures import draw_intervals
+        from surepick.report.figures import draw_intervals
 
         draw_intervals(results, names, plot)
     if json:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from surepick.identify import Forecast
+    from surepick.io.tables import Table
     from surepick.limits import Formula, Instance, LowerBound
-    from surepick.tables import Table
 
 ALL_PAIRS = 20_000
 """Up to this many pairs all can be asked; beyond, so many that are drawn at random."""
@@ -50,8 +50,8 @@ def limits(
     from surepick.cli.design import named_vectors
     from surepick.cli.output import print_json
     from surepick.guarantee import Guarantee
+    from surepick.io.tables import read_table
     from surepick.limits import Instance, lower_bound, rho_opt, rho_star
-    from surepick.tables import read_table
 
     table = read_table(items)
     names, vectors = named_vectors(table, None)
@@ -66,7 +66,7 @@ def limits(
     if plot is not None:
         import numpy as np
 
-        from surepick.figures import draw_questions
+        from surepick.report.figures import draw_questions
 
         shown = [each for each in formulas if not each.order_only]
         counts = [each.expected for each in forecasts] + [each.questions for each in shown]
@@ -145,7 +145,7 @@ def _truth(
         return read_theta(theta, feature_columns(table) or names)
     from surepick.cli.answers import read_answers
     from surepick.confidence.result import pooled
-    from surepick.logistic import fit
+    from surepick.glm import fit
 
     assert answers is not None
     estimate = fit(pooled(read_answers(answers, items).answers))
@@ -159,7 +159,7 @@ def read_theta(path: Path, features: list[str]) -> "NDArray[np.float64]":
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.tables import read_table
+    from surepick.io.tables import read_table
 
     table = read_table(path)
     given, numbers = table.text("feature"), table.numbers(["theta"])[:, 0]
@@ -196,12 +196,7 @@ def _measurements(vectors: "NDArray[np.float64]", ask: Ask, seed: int) -> "NDArr
 
 
 def _formulas(instance: "Instance", delta: float) -> "list[Formula]":
-    from surepick.limits import (
-        fixed_g_optimal_formula,
-        kazerouni_wein_formula,
-        rage_glm_2_formula,
-        rage_glm_formula,
-    )
+    from surepick.limits import fixed_g_optimal_formula, kazerouni_wein_formula, rage_glm_2_formula, rage_glm_formula
 
     return [
         rage_glm_formula(instance, delta=delta, gap=FORMULA_GAP),
@@ -218,8 +213,9 @@ def _forecasts(
     from rich.console import Console
     from rich.progress import track
 
-    from surepick.forecast import forecast
-    from surepick.identify import Problem, policy_named
+    from surepick.identify import Problem
+    from surepick.identify.forecast import forecast
+    from surepick.registry import policy_named
 
     problem = Problem(instance.measurements, instance.items, names=names)
     chosen = [policy_named(word, delta=delta) for word in policies.split(",") if word]
@@ -242,7 +238,7 @@ def _print_table(
     from rich.console import Console
 
     from surepick.cli.output import print_table
-    from surepick.limits.transport import nats
+    from surepick.limits.lower_bound import nats
 
     console = Console()
     hardest = names[bound.rivals[bound.dual_weights.argmax()]]

@@ -18,16 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, batches_of, unbounded
 from surepick.errors import InvalidInput
+from surepick.glm import Tally, probability_of_yes, softplus
+from surepick.glm.link import Derivatives, derivatives
+from surepick.glm.loss import CountProblem
+from surepick.glm.newton import Progress, minimise
+from surepick.glm.separation import unbounded_towards
 from surepick.guarantee import Guarantee
 from surepick.linalg import Factor, Span, factor, norms, span_of
-from surepick.logistic import Tally, probability_of_yes, softplus
-from surepick.logistic.model import Derivatives, derivatives
-from surepick.logistic.newton import Progress, minimise
-from surepick.logistic.problem import CountProblem
-from surepick.logistic.separation import unbounded_towards
 
 Integers = NDArray[np.intp]
 

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.confidence.anytime import Evidence, plug_in_evidence
-from surepick.confidence.at_estimate import AtEstimate, fixed_design
-from surepick.confidence.knowledge import Knowledge
+from surepick.confidence.fixed_design import AtEstimate, fixed_design
+from surepick.confidence.prior_bounds import Knowledge
 from surepick.confidence.result import Condition, Data, Intervals, Tallies
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
+from surepick.glm import Fit, Tally
 from surepick.guarantee import Guarantee
 from surepick.linalg import distinct_lines, factor, gram_matrix
-from surepick.logistic import Fit, Tally
 
 Form = Literal["query", "ellipsoid"]
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.errors import InvalidInput
+from surepick.glm import Tally
 from surepick.guarantee import Guarantee
-from surepick.logistic import Tally
 
 Data = Literal["adaptive", "fixed"]
 """Whether the questions may have depended on earlier answers ("adaptive") or did not ("fixed")."""

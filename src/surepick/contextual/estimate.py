@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.history import History
 from surepick.contextual.policy import Choice, chosen_vector, clean_reward, refit_due

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 
 
 class _Buffer:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Floats
-from surepick.contextual import numerics, ratio_set
+from surepick._arrays import Floats
+from surepick.contextual import likelihood_ratio_set as ratio_set
+from surepick.contextual import numerics
+from surepick.contextual.likelihood_ratio_set import RatioSet
 from surepick.contextual.policy import LOGISTIC, Choice, Facts, chosen_vector, clean_arms, clean_reward
-from surepick.contextual.ratio_set import RatioSet
 from surepick.guarantee import Guarantee
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual import numerics
+from surepick.contextual.likelihood_ratio_set import RIDGES
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -19,7 +20,6 @@ from surepick.contextual.policy import (
     clean_arms,
     clean_reward,
 )
-from surepick.contextual.ratio_set import RIDGES
 from surepick.guarantee import Guarantee
 
 

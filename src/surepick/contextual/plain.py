@@ -10,9 +10,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
+from surepick.glm.link import derivatives, probability_of_yes, softplus, variance
 from surepick.linalg import factor
-from surepick.logistic.model import derivatives, probability_of_yes, softplus, variance
 
 NAME = "numpy"
 

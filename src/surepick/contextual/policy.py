@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual import numerics
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee

@@ -9,10 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.confidence.theorem import Budget, radii
-from surepick.contextual import numerics, ratio_set
-from surepick.contextual.levels import (
+from surepick.contextual import likelihood_ratio_set as ratio_set
+from surepick.contextual import numerics
+from surepick.contextual.likelihood_ratio_set import RatioSet
+from surepick.contextual.policy import (
+    FRESH_CONTEXTS,
+    LOGISTIC,
+    SHORT_ARMS,
+    Choice,
+    Facts,
+    announced_arms,
+    clean_reward,
+    row_of,
+)
+from surepick.contextual.sup_levels import (
     REFRESH,
     TOLERANCE,
     Levels,
@@ -24,17 +36,6 @@ from surepick.contextual.levels import (
     routed,
     stored,
 )
-from surepick.contextual.policy import (
-    FRESH_CONTEXTS,
-    LOGISTIC,
-    SHORT_ARMS,
-    Choice,
-    Facts,
-    announced_arms,
-    clean_reward,
-    row_of,
-)
-from surepick.contextual.ratio_set import RatioSet
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 

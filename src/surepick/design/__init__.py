@@ -4,9 +4,9 @@ Every design comes with a proof of how far it is from the best possible. See doc
 """
 
 from surepick.design.criteria import d_optimal, g_optimal, gap_optimal, max_optimal, pairs_optimal, xy_optimal
-from surepick.design.directions import Pairs, Rows
 from surepick.design.result import Certificate, Design, DesignStatus
 from surepick.design.rounding import Allocation, apportion, reduce_support
+from surepick.design.vector_families import Pairs, Rows
 
 __all__ = [
     "Allocation",

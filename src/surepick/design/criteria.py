@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
+from surepick._threads import threads_for
 from surepick.design.determinant import determinant_search
-from surepick.design.directions import Family, Pairs, Rows, Union
-from surepick.design.frame import frame_of
+from surepick.design.minimax import MinimaxSearch
 from surepick.design.result import Design, DesignStatus, Limits, Outcome, measurements_of, start_weights
-from surepick.design.search import MinimaxSearch
+from surepick.design.vector_families import Family, Pairs, Rows, Union
+from surepick.design.whitened_basis import frame_of
 from surepick.errors import InvalidInput
-from surepick.threads import threads_for
 
 ROUNDS = 100
 """A design takes five to ten rounds; this many are allowed unless told otherwise."""

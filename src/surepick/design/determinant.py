@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from surepick.arrays import Booleans, Floats, Integers
-from surepick.design.directions import Family
-from surepick.design.frame import Active, Frame, add_spanning, whitener
-from surepick.design.interior import largest_determinant
+from surepick._arrays import Booleans, Floats, Integers
+from surepick._threads import threads_for
+from surepick.design.interior_point import largest_determinant
+from surepick.design.minimax import FORGETFUL, PRUNED, batch_size, longest
 from surepick.design.result import Limits, Outcome
-from surepick.design.search import FORGETFUL, PRUNED, batch_size, longest
-from surepick.threads import threads_for
+from surepick.design.vector_families import Family
+from surepick.design.whitened_basis import Active, Frame, add_spanning, whitener
 
 FEW_ENOUGH_TO_LIST = 20_000
 """Up to this many measurement vectors the design that weighs all alike is tried first."""

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Floats, Integers
-from surepick.design.directions import Family, Pairs, Rows
+from surepick._arrays import Floats, Integers
 from surepick.design.rounding import Allocation, apportion
+from surepick.design.vector_families import Family, Pairs, Rows
 from surepick.errors import InvalidInput
 from surepick.linalg import square_root
 

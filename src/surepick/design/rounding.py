@@ -7,7 +7,7 @@ import scipy.linalg as sl
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Floats, Integers
+from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 
 

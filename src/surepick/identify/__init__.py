@@ -1,42 +1,31 @@
 """Best-arm identification: problems, policies and verdicts.
 
-Reading order: `problem`, `policy` (what every policy is), `verdict`, `stagewise` (the frame of those that look after
-complete stages), `rage_glm`, `certified` (what a stage proves), `static`. See docs/identify.md.
+Reading order: `problem`, `policy` (what every policy is), `verdict`, `staged` (policies that evaluate complete stages,
+RAGE-GLM among them), `anytime` (the default). See docs/identify.md and docs/anytime.md.
 """
 
-from surepick.identify.anytime import Anytime
-from surepick.identify.forecast_result import Forecast
-from surepick.identify.gl_gape import GlGapE
-from surepick.identify.menu import POLICIES, policy_from_json, policy_named
+from surepick.identify.anytime.policy import Anytime
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
-from surepick.identify.rage_glm import RageGlm
-from surepick.identify.rage_glm_2 import RageGlm2
-from surepick.identify.rage_glm_r import RageGlmR
-from surepick.identify.rage_linear import RageLinear
-from surepick.identify.search import DrawnAnswers, PlanJudge, run
-from surepick.identify.stagewise import Draft, Stages, Stagewise, Standing
-from surepick.identify.static import GOptimal, Passive, Uniform
-from surepick.identify.verdict import Rival, Status, Verdict
+from surepick.identify.simulation import DrawnAnswers, PlanJudge, run
+from surepick.identify.staged.base import Draft, Stages, Stagewise, Standing
+from surepick.identify.staged.rage_glm import RageGlm
+from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
+from surepick.identify.verdict import Forecast, Rival, Status, Verdict
 
 __all__ = [
-    "POLICIES",
     "Anytime",
     "CannotClose",
     "Draft",
     "DrawnAnswers",
     "Forecast",
     "GOptimal",
-    "GlGapE",
     "Passive",
     "Plan",
     "PlanJudge",
     "Policy",
     "Problem",
     "RageGlm",
-    "RageGlm2",
-    "RageGlmR",
-    "RageLinear",
     "Rival",
     "Stages",
     "Stagewise",
@@ -45,7 +34,5 @@ __all__ = [
     "Uniform",
     "Verdict",
     "Wait",
-    "policy_from_json",
-    "policy_named",
     "run",
 ]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Integers
+from surepick._arrays import Integers
 from surepick.errors import InvalidInput, SurepickError
+from surepick.glm import Tally
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
 from surepick.identify.verdict import Verdict
-from surepick.logistic import Tally
 
 
 class CannotClose(SurepickError):

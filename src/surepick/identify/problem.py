@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Floats, Integers
+from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.linalg import Span, norms, span_of
 

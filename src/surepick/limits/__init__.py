@@ -26,8 +26,8 @@ from surepick.limits.complexity import (
 from surepick.limits.divergence import alpha, beta, kl_divergence
 from surepick.limits.family import KappaFamily, kappa_family, kappa_family_bound
 from surepick.limits.instance import Instance
+from surepick.limits.lower_bound import LowerBound, lower_bound
 from surepick.limits.regret import RegretBound, sup_logistic_regret
-from surepick.limits.transport import LowerBound, lower_bound
 
 __all__ = [
     "Formula",

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from surepick.arrays import Booleans, Floats
+from surepick._arrays import Booleans, Floats
+from surepick.glm import variance
 from surepick.limits.divergence import alpha, kl_divergence
-from surepick.logistic import variance
 
 MOST_STEPS = 200
 ENTRIES_PER_BLOCK = 1_000_000

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick import validate
-from surepick.confidence.printed import printed_gamma
+from surepick.baselines.printed_intervals import printed_gamma
 from surepick.confidence.theorem import Budget, largest_xi
+from surepick.glm import variance
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix
-from surepick.logistic import variance
 
 GUARANTEES = {
     "corrected": Guarantee.PROVED,

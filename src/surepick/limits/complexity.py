@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Integers
+from surepick._arrays import Integers
 from surepick.design import Design, Pairs, Rows, gap_optimal, max_optimal, pairs_optimal
-from surepick.design.directions import Family
+from surepick.design.vector_families import Family
 from surepick.errors import InvalidInput
+from surepick.glm import variance
 from surepick.guarantee import Guarantee
 from surepick.limits.burn_in import printed_information
 from surepick.limits.instance import Instance
 from surepick.linalg import norms
-from surepick.logistic import variance
 
 
 @dataclass(frozen=True)

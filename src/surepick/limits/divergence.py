@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surepick.arrays import Floats
-from surepick.logistic.model import probability_of_yes, softplus
+from surepick._arrays import Floats
+from surepick.glm.link import probability_of_yes, softplus
 
 SERIES_BELOW = 0.3
 """Below this the closed forms cancel, and their Taylor series are summed instead."""

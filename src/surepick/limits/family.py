@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick import validate
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.errors import InvalidInput
-from surepick.logistic import variance
+from surepick.glm import variance
 
 LARGEST_DELTA = 0.058
 """The proof needs (1 − 1/2n)^{n/4}·(1/8 − δ) > δ, which holds up to 0.0585 for n > 20; 1/16 is printed."""

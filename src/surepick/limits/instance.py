@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick.arrays import Floats, Integers
+from surepick._arrays import Floats, Integers
 from surepick.design import Rows
-from surepick.design.directions import Union, refuse_unmeasurable
-from surepick.design.frame import Frame, frame_of
+from surepick.design.vector_families import Union, refuse_unmeasurable
+from surepick.design.whitened_basis import Frame, frame_of
 from surepick.errors import InvalidInput
-from surepick.logistic import variance
+from surepick.glm import variance
 
 LARGEST_LOGIT = 700.0
 """Beyond, the variance of an answer is zero to the precision of numbers."""

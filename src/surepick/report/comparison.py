@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick.errors import SurepickError
-from surepick.identify import RageGlm
+from surepick.identify import RageGlm, run
+from surepick.judges import World
 from surepick.limits import Instance, lower_bound
-from surepick.session import run
-from surepick.worlds import World
 
 
 @dataclass(frozen=True)

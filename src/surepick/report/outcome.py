@@ -6,7 +6,7 @@ from typing import Any
 
 from surepick.checks import Answers, Check, check_all
 from surepick.identify import Forecast, Verdict
-from surepick.items import ItemTable
+from surepick.io.items import ItemTable
 from surepick.report.comparison import Comparison
 from surepick.report.history import Standing, standing
 from surepick.session import Session

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick import __version__
-from surepick.figures import draw_appearances, draw_evidence, draw_scores
+from surepick.report.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
 from surepick.report.outcome import LEVEL, Outcome
 

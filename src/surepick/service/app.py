@@ -10,10 +10,11 @@ from starlette.exceptions import HTTPException
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, pages, site, streams, studies
+from surepick.service import judging, pages, streams, studies
+from surepick.service import root_routes as site
 from surepick.service.auth import Gate, shared_secret
-from surepick.service.context import Service
-from surepick.service.headers import Guard
+from surepick.service.dependencies import Service
+from surepick.service.middleware import Guard
 from surepick.service.settings import Settings
 from surepick.store import Conflict, Forbidden, NotFound, Writer, open_database
 

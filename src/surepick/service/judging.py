@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.context import Invited, Judge, Running, Service, StudyId
+from surepick.service.dependencies import Invited, Judge, Running, Service, StudyId
 from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
-from surepick.store import Forbidden, judges, judging, studies
+from surepick.store import Forbidden, judges, studies
+from surepick.store import question_queue as judging
 
 LOOK_SECONDS = 0.1
 

@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
-from surepick.contextual import NAMES
-from surepick.contextual.session import Order
-from surepick.identify.menu import POLICIES
-from surepick.items import Kind
+from surepick.io.items import Kind
+from surepick.registry import NAMES, POLICIES
+from surepick.session.contextual import Order
 from surepick.store.studies import State
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from surepick.service.app import create_app
-from surepick.service.observer import foresee, observe
+from surepick.service.dashboard_worker import foresee, observe
 from surepick.service.settings import Settings
 from surepick.store import Database, Planner
 from surepick.store.planner import release

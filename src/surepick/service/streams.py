@@ -7,12 +7,12 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from surepick.contextual import policy_by_name
-from surepick.contextual.log import policy_of
-from surepick.contextual.session import Decision
 from surepick.errors import InvalidInput
-from surepick.service.context import Admin, Client, Running, Service
+from surepick.registry import policy_by_name
+from surepick.service.dependencies import Admin, Client, Running, Service
 from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
+from surepick.session.contextual import Decision
+from surepick.session.contextual_log import policy_of
 from surepick.store import streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]

@@ -12,8 +12,9 @@ from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
-from surepick.service import consequences, uploads, views
-from surepick.service.context import Admin, Running, Service, StudyId
+from surepick.service import admin_messages as consequences
+from surepick.service import uploads, views
+from surepick.service.dependencies import Admin, Running, Service, StudyId
 from surepick.service.exports import MEDIA_TYPES, Format, What, export
 from surepick.service.models import (
     Consequence,

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from surepick.errors import InvalidInput
-from surepick.items import DISPLAYED, read_items
+from surepick.io.items import DISPLAYED, read_items
 from surepick.service.models import ItemIn, StudySettings
 from surepick.service.settings import Settings
 from surepick.store import studies
@@ -68,7 +68,7 @@ def items_from_json(
 
 
 def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[list[ItemIn], tuple[str, ...]]:
-    """Items of a CSV or Parquet file, and in sentences how its columns became features; see `surepick.items`.
+    """Items of a CSV or Parquet file, and in sentences how its columns became features; see `surepick.io.items`.
 
     A row that cannot be used is refused: whoever uploads can mend it.
     """

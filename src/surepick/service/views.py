@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from surepick.service.models import ItemOut, QuestionOut
-from surepick.store.judging import PAIR_WORDS, SINGLE_WORDS
+from surepick.store.question_queue import PAIR_WORDS, SINGLE_WORDS
 from surepick.store.schema import judges, questions
 from surepick.store.studies import Item
 

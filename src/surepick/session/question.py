@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,9 @@ import numpy as np
 
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
-from surepick.forecast import FEWEST, OpenStage, forecast_further, outdated
-from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait, policy_from_json
+from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait
+from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
+from surepick.registry import policy_from_json
 from surepick.session.question import Question
 from surepick.session.stage import AskedStage
 from surepick.session.table import answers_of
@@ -264,7 +265,7 @@ class Session:
     def progress(self) -> tuple[Any, list[OpenStage]]:
         """The policy's state with all answers filed, and the stages as they stand; nothing is logged.
 
-        It is what a simulation goes on from (`surepick.forecast.forecast_further`), in another thread if need be.
+        It is what a simulation goes on from (`identify.forecast.forecast_further`), in another thread if need be.
         """
         self._settle()
         return self._state, [stage.as_it_stands(self._questions) for stage in self._stages]

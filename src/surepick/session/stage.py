@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from surepick.arrays import Integers
-from surepick.forecast import OpenStage
+from surepick._arrays import Integers
 from surepick.identify import Plan
+from surepick.identify.forecast import OpenStage
 from surepick.session.question import Question
 
 

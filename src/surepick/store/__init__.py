@@ -5,7 +5,7 @@ Reading order: `schema`, `judging` (what judges do), `planner` (what follows fro
 
 from surepick.store.database import Database, open_database
 from surepick.store.errors import Conflict, Forbidden, NotFound
+from surepick.store.group_commit import Writer
 from surepick.store.planner import Planner
-from surepick.store.writer import Writer
 
 __all__ = ["Conflict", "Database", "Forbidden", "NotFound", "Planner", "Writer", "open_database"]

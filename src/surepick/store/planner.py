@@ -25,7 +25,9 @@ import sqlalchemy as sa
 from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
-from surepick.store import filing, log, need
+from surepick.store import ingest as filing
+from surepick.store import log
+from surepick.store import planner_queries as need
 from surepick.store.database import Database
 from surepick.store.schema import looks, questions, studies
 

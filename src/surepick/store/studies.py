@@ -9,8 +9,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
-from surepick.identify import Problem, policy_named
-from surepick.items import Kind
+from surepick.identify import Problem
+from surepick.io.items import Kind
+from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.store import log
 from surepick.store.errors import Conflict, NotFound

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from surepick.certificate import CertificateRefused, verify_certificate
-from surepick.contextual import ContextualSession
 from surepick.errors import SurepickError
-from surepick.session import Session
+from surepick.session import ContextualSession, Session
 from surepick.store import streams, studies
 from surepick.store.database import Database
-from surepick.store.filing import NO_EVENT
+from surepick.store.ingest import NO_EVENT
 from surepick.store.schema import messages, questions
 
 WORDS = {"answer": (("b", "no"), ("a", "yes")), "skip": ("skip",), "tie": ("tie",), "undo": ("undo",)}

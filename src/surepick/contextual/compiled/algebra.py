@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 import numba
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

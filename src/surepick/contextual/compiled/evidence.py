@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual.compiled.algebra import add_outer, dot, jit, squared_norm, times
 from surepick.contextual.compiled.fit import online_step, softplus, variance, yes
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual.compiled.algebra import add_outer, cholesky, dot, jit, solve, times
 
 

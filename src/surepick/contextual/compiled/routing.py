@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.arrays import Floats
+from surepick._arrays import Floats
 from surepick.contextual.compiled.algebra import add_information, dot, far_logit, jit, squared_norm
 from surepick.contextual.compiled.fit import variance
 

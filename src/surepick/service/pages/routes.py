@@ -10,10 +10,11 @@ from fastapi.templating import Jinja2Templates
 from starlette.staticfiles import StaticFiles
 
 from surepick.identify import Status
-from surepick.identify.menu import POLICIES
-from surepick.service import consequences, views
+from surepick.registry import POLICIES
+from surepick.service import admin_messages as consequences
+from surepick.service import views
 from surepick.service.auth import COOKIE
-from surepick.service.context import Running, StudyId
+from surepick.service.dependencies import Running, StudyId
 from surepick.service.pages.result import result_sheet
 from surepick.store import NotFound, judges, studies
 

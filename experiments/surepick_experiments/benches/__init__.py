@@ -1,0 +1,13 @@
+"""Speed side by side with what a user would pick instead: every bench by name, each a function that returns rows.
+
+Reading order: `frame` (how times are taken and reported), then any bench.
+"""
+
+from surepick_experiments.benches.contextual import bench_contextual
+from surepick_experiments.benches.design import bench_design
+from surepick_experiments.benches.fit import bench_fit
+from surepick_experiments.benches.runner import Bench, Progress, Row
+
+BENCHES: dict[str, Bench] = {"contextual": bench_contextual, "design": bench_design, "fit": bench_fit}
+
+__all__ = ["BENCHES", "Bench", "Progress", "Row", "bench_contextual", "bench_design", "bench_fit"]

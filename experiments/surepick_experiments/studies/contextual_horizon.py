@@ -1,0 +1,111 @@
+"""Study `horizon`: SupLogistic over ever longer horizons, regret over √T.
+
+The proved constants need long horizons before the algorithm does anything but explore; here they get them. `--horizon
+10000000` takes a few minutes and about a gigabyte.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.contextual import SupLogistic
+from surepick.registry import policy_by_name
+from surepick.report.figures import figure
+from surepick_experiments.studies.identification import groups
+from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds.contextual import ball_world, simulate
+
+POLICIES = ("sup-logistic", "sup-logistic-printed", "sup-logistic-tuned")
+D, ARMS, NORM = 5, 20, 3.0
+
+
+def tasks(options: Options) -> list[Params]:
+    """Horizons from 1,000 to the longest (a million unless told otherwise), half a power of ten apart."""
+    longest = options.horizon or 10**6
+    horizons = [round(10 ** (3 + half / 2)) for half in range(20)]
+    horizons = sorted({min(horizon, longest) for horizon in horizons})
+    names = options.policies or POLICIES
+    d = options.dims[0] if options.dims else D
+    return [
+        {"policy": name, "horizon": horizon, "seed": seed, "d": d, "arms": options.items or ARMS, "norm": NORM}
+        for horizon in horizons
+        for name in names
+        for seed in range(options.runs or 1)
+    ]
+
+
+def run(task: Params, rng: np.random.Generator) -> list[Row]:
+    """One run with the policy made for this horizon."""
+    world = ball_world(rng, dimension=task["d"], arms=task["arms"], norm=task["norm"])
+    policy = policy_by_name(task["policy"], horizon=task["horizon"], arms=task["arms"], norm_bound=task["norm"] + 1)
+    result = simulate(policy, world, task["horizon"], rng)
+    row = {
+        **task,
+        "instance": "ball",
+        "regret": float(result.regret[-1]),
+        "regret_over_root": float(result.regret[-1]) / math.sqrt(task["horizon"]),
+        "microseconds_per_step": result.microseconds_per_step,
+        "seconds": result.microseconds_per_step * task["horizon"] / 1e6,
+    }
+    if isinstance(policy, SupLogistic):
+        status = policy.status(result.state)
+        row |= {
+            "speaks": status.speaks,
+            "certified_levels": sum(level.certified for level in status.levels),
+            "answers_by_level": [level.answers for level in status.levels],
+            "status": status.sentence,
+        }
+    return [row]
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Means over seeds, and how time and regret grow: slopes on logarithmic scales over the upper half of horizons."""
+    cells = []
+    for (policy,), runs in groups(rows, "policy").items():
+        for (horizon,), group in sorted(groups(runs, "horizon").items()):
+            cells.append(
+                {
+                    "policy": policy,
+                    "horizon": horizon,
+                    "runs": len(group),
+                    **{
+                        key: float(np.mean([row[key] for row in group]))
+                        for key in ("regret", "regret_over_root", "microseconds_per_step", "seconds")
+                    },
+                    "certified_levels": min(row.get("certified_levels", 0) for row in group),
+                }
+            )
+    growth = {}
+    for (policy,), mine in groups(cells, "policy").items():
+        upper = mine[len(mine) // 2 :]
+        if len(upper) > 1:
+            steps = np.log([cell["horizon"] for cell in upper])
+            growth[policy] = {
+                "seconds": float(np.polyfit(steps, np.log([cell["seconds"] for cell in upper]), 1)[0]),
+                "regret": float(np.polyfit(steps, np.log([cell["regret"] for cell in upper]), 1)[0]),
+            }
+    return {"cells": cells, "growth_exponents": growth}
+
+
+def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
+    """Regret over √T, and microseconds a step."""
+    path = folder / "horizon.png"
+    with figure(path, columns=2, size=(10.0, 4.2)) as panels:
+        labels = (("regret_over_root", "regret over √T"), ("microseconds_per_step", "microseconds a step"))
+        for axes, (key, label) in zip(panels, labels, strict=True):
+            for (policy,), mine in groups(summary["cells"], "policy").items():
+                points = [(cell["horizon"], cell[key]) for cell in mine]
+                axes.plot(*zip(*points, strict=True), "-o", ms=4, label=policy)
+            axes.set(xscale="log", yscale="log", xlabel="horizon T", ylabel=label)
+        panels[0].legend(fontsize=8, frameon=False)
+    return [path]
+
+
+def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    """What the terminal shows."""
+    return [("Regret over √T by horizon", summary["cells"])]
+
+
+STUDY = Study("horizon", "SupLogistic over ever longer horizons", tasks, run, summarise, draw, tables)

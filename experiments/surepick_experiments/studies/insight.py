@@ -1,0 +1,228 @@
+"""Study `insight`: what RAGE-GLM does on the way (Jun et al. 2021, supplement, "Some Additional Empirical Insights").
+
+10,000 items and 3,000 questions of the "pointy" look-alike, once as pairs and once as pairs of pairs: how the surviving
+items get fewer, how the questions spread over the vectors, and whether the most asked ones point along the last
+difference to be decided. The paper: about 5e6 questions, a few hundred vectors asked at all, and rising cosines.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surepick._arrays import Floats
+from surepick.identify import Plan, Problem, Verdict
+from surepick.judges import World
+from surepick.report.figures import figure
+from surepick_experiments.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
+from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds import catalogue, pairs_of_pairs
+
+WINDOW = 50
+SHOWN = 10
+
+
+def tasks(options: Options) -> list[Params]:
+    """Both kinds of questions, every policy."""
+    policies = chosen_policies(options.policies, ("rage-glm-halving", "rage-glm-printed"))
+    return [
+        {
+            "questions": kind,
+            "policy": policy,
+            "items": options.items or 10_000,
+            "gap": options.gap or 0.05,
+            "run": number,
+        }
+        for kind in ("pairs", "pairs of pairs")
+        for policy in policies
+        for number in range(options.runs or 1)
+    ]
+
+
+def run(task: Params, rng: np.random.Generator) -> list[Row]:
+    """One run, stage by stage; then a row for every vector that was asked."""
+    world = make_world(task)
+    policy = informed(task["policy"], world)
+    began, seed = time.perf_counter(), int(rng.integers(2**31))
+    judge, state, rows = world.judge(seed), policy.start(world.problem), list[Row]()
+    pulls = np.zeros(len(world.problem.measurements), dtype=np.int64)
+    alive = len(world.problem.items)
+    runner_up = ""
+    about = {"instance": task["questions"], "policy": task["policy"], "seed": seed}
+    while True:
+        state, outcome = policy.plan(state, rng)
+        if isinstance(outcome, Verdict):
+            break
+        assert isinstance(outcome, Plan)  # every stage is answered at once
+        wins = judge.wins(world.problem.measurements[outcome.measurements], outcome.pulls)
+        state = policy.absorb(state, outcome.stage, outcome.tally(world.problem, wins))
+        pulls[outcome.measurements] += outcome.pulls
+        said = policy.verdict(state)
+        if len(said.surviving) > 1:
+            runner_up = next((rival.name for rival in said.rivals if rival.name in said.surviving), "")
+        rows.append(
+            {
+                **about,
+                "kind": "stage",
+                "stage": outcome.stage,
+                "asked": outcome.total,
+                "questions": int(pulls.sum()),
+                "vectors": len(outcome.pulls),
+                "alive_before": alive,
+                "alive": len(said.surviving),
+            }
+        )
+        alive = len(said.surviving)
+    rows.append(
+        {**row_of(world, task["policy"], outcome, seed, time.perf_counter() - began, None), **about, "kind": "run"}
+    )
+    return rows + _vector_rows(world, outcome.best, runner_up, pulls, about)
+
+
+def make_world(task: Params) -> World:
+    """The look-alike with 3,000 pairs, or with 3,000 pairs of pairs."""
+    base = catalogue("pointy", items=task["items"], pairs=3000, gap=task["gap"], seed=task["run"])
+    return base if task["questions"] == "pairs" else pairs_of_pairs(base, 3000, seed=task["run"])
+
+
+def _vector_rows(world: World, best: str, runner_up: str, pulls: NDArray[np.int64], about: Row) -> list[Row]:
+    """Vectors by how often they were asked, with their cosine to the difference of the last two items."""
+    problem = world.problem
+    last = problem.items[problem.index(best)] - problem.items[problem.index(runner_up or best)]
+    order = np.argsort(-pulls, kind="stable")
+    order = order[pulls[order] > 0]
+    rows = problem.measurements[order]
+    lengths = np.linalg.norm(rows, axis=1) * max(float(np.linalg.norm(last)), 1e-300)
+    cosines = np.abs(rows @ last) / lengths
+    return [
+        {
+            **about,
+            "kind": "vector",
+            "measurement": int(measurement),
+            "pulls": int(pulls[measurement]),
+            "cosine": float(cosine),
+            "first": _name(problem, measurement, 0),
+            "second": _name(problem, measurement, 1),
+            "swatches": _swatches(problem, measurement) if rank < SHOWN else None,
+        }
+        for rank, (measurement, cosine) in enumerate(zip(order, cosines, strict=True))
+    ]
+
+
+def _name(problem: Problem, measurement: int, place: int) -> str | None:
+    item = int(problem.about[measurement, place])
+    return problem.names[item] if item >= 0 else None
+
+
+def _swatches(problem: Problem, measurement: int) -> list[list[float]] | None:
+    """Stand-ins for pictures: the first nine coordinates of both items, between 0 and 1."""
+    first, second = problem.about[measurement]
+    if second < 0:
+        return None
+    spread = problem.items.std(axis=0)
+    cells = 0.5 + np.clip((problem.items[[first, second]] - problem.items.mean(axis=0)) / (5 * spread), -0.5, 0.5)
+    return [row[:9].tolist() for row in cells]
+
+
+def windowed(values: Floats, window: int = WINDOW) -> Floats:
+    """Mean over a window of neighbours, shorter at the ends."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    low = np.maximum(np.arange(len(values)) - window // 2, 0)
+    high = np.minimum(low + window, len(values))
+    return np.asarray((total[high] - total[low]) / (high - low))
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Per run: questions, vectors ever asked, share of the ten most asked, cosines of the most and least asked."""
+    cells = []
+    for (instance, policy, seed), group in groups(rows, "instance", "policy", "seed").items():
+        pulls = np.array([row["pulls"] for row in group if row["kind"] == "vector"])
+        cosines = np.array([row["cosine"] for row in group if row["kind"] == "vector"])
+        final = next(row for row in group if row["kind"] == "run")
+        stages = [row for row in group if row["kind"] == "stage"]
+        few = [row["questions"] for row in stages if row["alive"] <= 2]
+        cells.append(
+            {
+                "instance": instance,
+                "policy": policy,
+                "seed": seed,
+                "questions": final["questions"],
+                "status": final["status"],
+                "correct": final["correct"],
+                "seconds": final["seconds"],
+                "vectors_asked": len(pulls),
+                "ten_most_asked_share": float(pulls[:10].sum() / pulls.sum()),
+                "cosine_most_asked": float(cosines[:WINDOW].mean()),
+                "cosine_least_asked": float(cosines[-WINDOW:].mean()),
+                "questions_until_two_left": few[0] if few else None,
+            }
+        )
+    return {"cells": cells}
+
+
+def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
+    """Narrowing, allocation with cosines, and the most asked pairs."""
+    paths = [folder / "narrowing.png", folder / "allocation.png", folder / "most_asked.png"]
+    with figure(paths[0]) as (axes,):
+        for (instance, policy), group in groups(_of(rows, "stage"), "instance", "policy").items():
+            style = "-" if instance == "pairs" else "--"
+            axes.step(
+                [row["questions"] for row in group],
+                [row["alive"] for row in group],
+                style,
+                where="post",
+                color=COLOURS[policy],
+                label=f"{policy}, {instance}",
+            )
+        axes.set(xscale="log", yscale="log", xlabel="questions", ylabel="items not excluded")
+        axes.legend(fontsize=8, frameon=False)
+    vectors = groups(_of(rows, "vector"), "instance", "policy")
+    kinds = list(dict.fromkeys(instance for instance, _ in vectors))
+    with figure(paths[1], columns=len(kinds), rows=2, size=(10.0, 6.0)) as panels:
+        for (instance, policy), group in vectors.items():
+            upper, lower = panels[kinds.index(instance)], panels[len(kinds) + kinds.index(instance)]
+            upper.plot([row["pulls"] for row in group], color=COLOURS[policy], label=policy)
+            lower.plot(windowed(np.array([row["cosine"] for row in group])), color=COLOURS[policy])
+            upper.set(yscale="log", ylabel="times asked", title=instance)
+            lower.set(
+                xlabel="vectors, most asked first", ylabel=f"|cosine| with the last difference\n(mean of {WINDOW})"
+            )
+        panels[0].legend(fontsize=8, frameon=False)
+    _draw_most_asked(vectors, paths[2])
+    return paths
+
+
+def _draw_most_asked(vectors: dict[tuple[Any, ...], list[Row]], path: Path) -> None:
+    """The most asked pairs as swatches, with how often they were asked."""
+    chosen = next(
+        ([row for row in group if row["swatches"]] for group in vectors.values() if group[0]["swatches"]), list[Row]()
+    )
+    with figure(path, columns=2, rows=max(len(chosen), 1), size=(4.0, 0.9 * max(len(chosen), 1))) as panels:
+        for axes in panels:
+            axes.set_axis_off()
+        for place, row in enumerate(chosen):
+            for side in (0, 1):
+                image = np.array(row["swatches"][side]).reshape(1, -1, 3) if len(row["swatches"][side]) == 9 else None
+                axes = panels[2 * place + side]
+                if image is not None:
+                    axes.imshow(image, vmin=0, vmax=1, aspect="auto")
+                axes.set_title(
+                    f"item {row['first' if side == 0 else 'second']}"
+                    + (f", asked {row['pulls']:,}×" if side == 0 else ""),
+                    fontsize=7,
+                    loc="left",
+                )
+
+
+def _of(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    """One line a run."""
+    return [("The paper: about 5e6 questions, a few hundred vectors asked", summary["cells"])]
+
+
+STUDY = Study("insight", "What RAGE-GLM does on the way, on 10,000 items.", tasks, run, summarise, draw, tables)

@@ -1,0 +1,85 @@
+"""Study `soare`: the standard benchmark of linear best-arm identification, d = 10 to 50, all policies.
+
+Jun et al. 2021, Figure 1. The paper states neither θ* nor δ; here θ* = 2e₁ and δ = .05. It reports that all runs were
+correct and that RAGE-GLM took about a tenth of the questions of its passive baseline.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.registry import POLICIES
+from surepick.report.figures import figure
+from surepick_experiments.studies.identification import (
+    COLOURS,
+    cell,
+    chosen_policies,
+    groups,
+    informed,
+    lower_bound,
+    measured,
+)
+from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds import soare
+
+
+def tasks(options: Options) -> list[Params]:
+    """One run of all policies on the same seed, for each dimension."""
+    policies = chosen_policies(options.policies, list(POLICIES))
+    return [
+        {"d": d, "run": number, "policies": policies}
+        for d in options.dims or (10, 20, 30, 40, 50)
+        for number in range(options.runs or 10)
+    ]
+
+
+def run(task: Params, rng: np.random.Generator) -> list[Row]:
+    """All policies on one instance with one seed."""
+    world = soare(task["d"])
+    bound, seed = lower_bound(world), int(rng.integers(2**31))
+    return [{"d": task["d"], **measured(world, name, informed(name, world), seed, bound)} for name in task["policies"]]
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Medians by dimension and policy."""
+    printed = groups((row for row in rows if row["policy"] == "rage-glm-printed"), "d")
+    return {
+        "lower_bound": {d: group[0]["lower_bound"] for (d,), group in groups(rows, "d").items()},
+        "cells": [
+            {"d": d, "policy": policy, **cell(group, printed.get((d,), ()))}
+            for (d, policy), group in groups(rows, "d", "policy").items()
+        ],
+    }
+
+
+def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
+    """Questions against the dimension."""
+    path = folder / "soare.png"
+    with figure(path, size=(8.5, 4.8)) as (axes,):
+        for (policy,), group in groups(summary["cells"], "policy").items():
+            style = "-o" if group[0]["guarantee"] == "proved" else "--s"
+            points = [(each["d"], each["questions"]) for each in group]
+            stopped = "" if all(each["decided"] for each in group) else ", not decided"
+            axes.plot(
+                *zip(*points, strict=True),
+                style,
+                color=COLOURS[policy],
+                ms=4,
+                label=f"{policy} ({group[0]['guarantee']}{stopped})",
+            )
+        bound = summary["lower_bound"]
+        axes.plot(list(bound), list(bound.values()), ":", color="black", label="lower bound (any policy)")
+        axes.set(yscale="log", xlabel="dimension", ylabel="questions (median)", title="Soare's benchmark, delta = .05")
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return [path]
+
+
+def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    """Questions and correctness of every policy."""
+    names = ("d", "policy", "guarantee", "questions", "printed_over_this", "decided", "wrong", "runs", "seconds")
+    title = "Questions (median); the paper: all correct, RAGE-GLM a tenth of its passive baseline"
+    return [(title, [{name: each[name] for name in names} for each in summary["cells"]])]
+
+
+STUDY = Study("soare", "All policies on Soare's benchmark, d = 10 to 50.", tasks, run, summarise, draw, tables)

@@ -1,0 +1,118 @@
+"""Study `zappos`: the shoe catalogue of Jun et al. 2021, Table 1, on a look-alike of the same sizes and gaps.
+
+With `--data DIR` on the real one, from the files of UT-Zap50K in that folder, where θ* is fitted to its votes.
+
+25 principal components, 2,932 to 3,374 items, 5,000 pairs, κ₀ = .1. The paper's numbers stand beside ours: they cannot
+be reproduced from its formulas (its burn-in alone would take 5.95e5 questions at κ₀ = .1), but their order can.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.report.figures import figure
+from surepick_experiments.studies.identification import (
+    COLOURS,
+    cell,
+    chosen_policies,
+    groups,
+    informed,
+    lower_bound,
+    measured,
+)
+from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds import CATALOGUE, catalogue, load_zappos
+
+PAPER = {
+    "rage-glm-r": {"open": 9.17e7, "pointy": 2.38e5, "sporty": 2.29e5, "comfort": 3.34e6},
+    "rage-glm-printed": {"open": 9.17e7, "pointy": 2.38e5, "sporty": 2.29e5, "comfort": 4.55e6},
+    "passive-printed": {"open": 2.69e8, "pointy": 2.38e5, "sporty": 2.29e5, "comfort": 8.54e6},
+}
+"""Questions as reported."""
+
+USUAL = ("rage-glm", "rage-glm-halving", "rage-glm-printed", "rage-glm-r", "passive", "passive-printed")
+
+
+def tasks(options: Options) -> list[Params]:
+    """One run of all policies on the same seed, for each column."""
+    policies = chosen_policies(options.policies, USUAL)
+    real = {} if options.data is None else {"data": options.data}
+    return [
+        {"column": column, "run": number, "policies": policies, "items": options.items, "gap": options.gap, **real}
+        for column in CATALOGUE
+        for number in range(options.runs or 1)
+    ]
+
+
+def run(task: Params, rng: np.random.Generator) -> list[Row]:
+    """All policies on one column with one seed."""
+    column, seed = task["column"], task["run"]
+    if "data" in task:
+        world = load_zappos(Path(task["data"]), column, items=task["items"], seed=seed)
+    else:
+        world = catalogue(column, items=task["items"], gap=task["gap"], seed=seed)
+    bound, seed = lower_bound(world), int(rng.integers(2**31))
+    return [
+        {
+            "column": column,
+            "real": "data" in task,
+            "items": len(world.problem.items),
+            "gap": world.gap,
+            "kappa": world.kappa,
+            **measured(world, name, informed(name, world), seed, bound),
+            "paper": PAPER.get(name, {}).get(column),
+        }
+        for name in task["policies"]
+    ]
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Medians by column and policy, the paper's number beside."""
+    printed = groups((row for row in rows if row["policy"] == "rage-glm-printed"), "column")
+    return {
+        "seconds": sum(row["seconds"] for row in rows),
+        "real": rows[0]["real"],
+        "cells": [
+            {
+                "column": column,
+                "policy": policy,
+                "items": group[0]["items"],
+                "gap": group[0]["gap"],
+                **cell(group, printed.get((column,), ())),
+                "lower_bound": float(np.median([row["lower_bound"] for row in group])),
+                "paper": group[0]["paper"],
+            }
+            for (column, policy), group in groups(rows, "column", "policy").items()
+        ],
+    }
+
+
+def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
+    """One group of bars a column; the paper's numbers as marks."""
+    path, kind = folder / "zappos.png", "UT-Zap50K" if summary["real"] else "look-alike"
+    by_policy = groups(summary["cells"], "policy")
+    columns = list(dict.fromkeys(each["column"] for each in summary["cells"]))
+    width = 0.8 / len(by_policy)
+    with figure(path, size=(9.0, 4.4)) as (axes,):
+        for place, ((policy,), group) in enumerate(by_policy.items()):
+            at = np.array([columns.index(each["column"]) for each in group]) + (place + 0.5) * width - 0.4
+            label = f"{policy} ({group[0]['guarantee']})"
+            axes.bar(at, [each["questions"] for each in group], width, color=COLOURS[policy], label=label)
+            reported = [(x, each["paper"]) for x, each in zip(at, group, strict=True) if each["paper"]]
+            if reported:
+                axes.plot(*zip(*reported, strict=True), "k_", ms=12, mew=2)
+        axes.plot([], [], "k_", ms=12, mew=2, label="reported in the paper")
+        axes.set_xticks(range(len(columns)), columns)
+        axes.set(yscale="log", ylabel="questions", title=f"Shoe catalogue ({kind}), delta = .05")
+        axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return [path]
+
+
+def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+    """Questions beside the paper's."""
+    names = ("column", "policy", "guarantee", "questions", "paper", "printed_over_this", "decided", "wrong", "seconds")
+    return [("Questions", [{name: each[name] for name in names} for each in summary["cells"]])]
+
+
+STUDY = Study("zappos", "The shoe catalogue of the paper's Table 1 (look-alike).", tasks, run, summarise, draw, tables)

@@ -1,0 +1,155 @@
+"""How many questions a policy will take, by simulating searches: from a guess of the truth, or on from a session.
+
+A guess may be one θ or a sample of them; for a running session it is a sample around what its answers say. A forecast
+is as good as the guess, so it is never called proved. The least number that any policy needs is in `surepick.limits`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick import validate
+from surepick._arrays import Floats, Integers
+from surepick.errors import InvalidInput
+from surepick.glm import Tally
+from surepick.identify.policy import Plan, Policy
+from surepick.identify.posterior_sample import plausible_truths
+from surepick.identify.problem import Problem
+from surepick.identify.simulation import DrawnAnswers, run
+from surepick.identify.verdict import Forecast, Verdict
+
+FEWEST = 9
+"""Simulated searches of which the least and the largest are the ends of an 80% interval."""
+
+FRESH = 0.25
+"""A forecast serves until so many more answers are in, relative to those it was made with."""
+
+COARSE = 0.1
+"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
+
+MOST_STAGES = 80
+"""A session simulated further than this (two thousand times as long) is broken off: it is near a tie."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenStage:
+    """A stage as far as it is answered."""
+
+    plan: Plan
+    pulls: Integers
+    wins: Integers
+    left: Integers
+    """Questions without an answer that may still get one."""
+
+
+def forecast(
+    problem: Problem,
+    policy: Policy[Any],
+    theta: ArrayLike,
+    *,
+    runs: int = 20,
+    seed: int = 0,
+    price: float | None = None,
+) -> Forecast:
+    """Simulate `runs` searches of the policy, answers drawn from θ, or from a row of it in turn where it has several.
+
+    Costs as much as so many searches with whole stages answered at once: their stages count, not their questions.
+
+    >>> from surepick.identify import RageGlm
+    >>> problem = Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]})
+    >>> forecast(problem, RageGlm(), [1.0, 0.0], runs=3).decided
+    3
+    """
+    guesses = np.atleast_2d(np.asarray(theta, dtype=np.float64))
+    rows = [validate.vector("theta", guess, length=problem.items.shape[1]) for guess in guesses]
+    if runs < 1:
+        raise InvalidInput(f"runs must be at least 1, got {runs!r}.")
+
+    def searches() -> Iterator[tuple[Floats, Verdict]]:
+        for number in range(runs):
+            guess = rows[number % len(rows)]
+            judge = DrawnAnswers(guess, np.random.default_rng([seed, number]))
+            yield guess, run(problem, policy, judge, seed=number)
+
+    return _collected(problem, policy, searches(), price, answered=0)
+
+
+def forecast_further(
+    problem: Problem,
+    policy: Policy[Any],
+    state: Any,
+    stages: Sequence[OpenStage],
+    *,
+    draws: int = FEWEST,
+    seed: int = 0,
+    price: float | None = None,
+) -> Forecast:
+    """Further questions that a running session will take, by simulating it forward on a sample of plausible truths.
+
+    `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
+    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search a
+    draw, with fewer looks than in earnest.
+    """
+    if draws < 1:
+        raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
+    sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
+    # A session closes stages in their order, so those after the first open one may lack answers that never come.
+    unsettled = list(dropwhile(lambda stage: not stage.left.any(), stages))
+
+    def searches() -> Iterator[tuple[Floats, Verdict]]:
+        for number, theta in enumerate(sample):
+            judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
+            for stage in unsettled:
+                plan, filled = stage.plan, stage.pulls + stage.left
+                wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
+                ahead = policy.absorb(ahead, plan.stage, plan.tally(problem, wins, filled))
+                if (filled < plan.pulls).any():  # what was skipped stays without an answer
+                    ahead = policy.close(ahead, plan.stage)
+            yield (
+                theta,
+                run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
+            )
+
+    answered = sum(int(stage.pulls.sum()) for stage in stages)
+    asked = answered + sum(int(stage.left.sum()) for stage in stages)
+    return _collected(problem, policy, searches(), price, answered=answered)
+
+
+def outdated(made_at: int, answered: int) -> bool:
+    """Whether a forecast that was made with so many answers should be made anew, now that there are so many."""
+    return not 0 <= answered - made_at <= FRESH * made_at
+
+
+def _collected(
+    problem: Problem,
+    policy: Policy[Any],
+    searches: Iterable[tuple[Floats, Verdict]],
+    price: float | None,
+    *,
+    answered: int,
+) -> Forecast:
+    """Simulated searches, each with the θ it was simulated from, as a forecast."""
+    price = None if price is None else validate.nonnegative("price", price)
+    questions, broken_off, decided, wrong = [], [], 0, 0
+    for theta, verdict in searches:
+        questions.append(max(0, min(verdict.questions, getattr(policy, "budget", verdict.questions)) - answered))
+        broken_off.append(not verdict.status.final)
+        if verdict.status.decided:
+            scores = problem.items @ theta
+            decided += 1
+            wrong += bool(scores.max() - scores[problem.index(verdict.best)] > verdict.epsilon + 1e-12)
+    return Forecast(policy.name, np.array(questions), np.array(broken_off), decided, wrong, price)
+
+
+def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:
+    """Answers to all stages, one row a measurement vector."""
+    pulls = np.zeros(len(problem.measurements), dtype=np.int64)
+    wins = np.zeros_like(pulls)
+    for stage in stages:
+        pulls[stage.plan.measurements] += stage.pulls
+        wins[stage.plan.measurements] += stage.wins
+    return Tally(problem.measurements, pulls, wins)

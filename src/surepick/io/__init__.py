@@ -1,0 +1,1 @@
+"""Files of users: tables, items and recorded votes."""

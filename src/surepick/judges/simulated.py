@@ -1,0 +1,92 @@
+"""A world: a problem together with its hidden truth, and a judge who answers from it. No policy ever sees one."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from surepick import validate
+from surepick._arrays import Floats, Integers
+from surepick.glm import probability_of_yes, variance
+from surepick.identify import DrawnAnswers, Problem, Verdict
+from surepick.limits import Instance
+from surepick.session import Question
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A problem and the θ* from which its answers are drawn."""
+
+    name: str
+    problem: Problem
+    theta: Floats
+
+    def __post_init__(self) -> None:
+        theta = validate.vector("theta", self.theta, length=self.problem.items.shape[1], tiny=True)
+        object.__setattr__(self, "theta", theta)
+
+    @cached_property
+    def scores(self) -> Floats:
+        """zᵀθ* of every item."""
+        return self.problem.items @ self.theta
+
+    @property
+    def best(self) -> str:
+        """Name of the best item."""
+        return self.problem.names[int(np.argmax(self.scores))]
+
+    @cached_property
+    def gap(self) -> float:
+        """By how much the best item is better than the second."""
+        first, second = np.sort(self.scores)[::-1][:2]
+        return float(first - second)
+
+    @cached_property
+    def kappa(self) -> float:
+        """κ₀: the least variance of an answer to any measurement vector."""
+        return float(variance(self.problem.measurements @ self.theta).min())
+
+    @property
+    def instance(self) -> Instance:
+        """The same as `surepick.limits` takes it; refuses a tie for the best."""
+        return Instance(self.problem.measurements, self.problem.items, self.theta, names=self.problem.names)
+
+    @property
+    def norm(self) -> float:
+        """Length of θ*."""
+        return float(np.linalg.norm(self.theta))
+
+    def shortfall(self, verdict: Verdict) -> float:
+        """By how much the item named best is worse than the best."""
+        return float(self.scores.max() - self.scores[self.problem.index(verdict.best)])
+
+    def correct(self, verdict: Verdict) -> bool:
+        """Whether the item named best is one of the best, or within the verdict's epsilon."""
+        return self.shortfall(verdict) <= verdict.epsilon + 1e-12
+
+    def judge(self, seed: Any = 0) -> "SimulatedJudge":
+        """Somebody who answers from this world."""
+        return SimulatedJudge(self.theta, np.random.default_rng(seed))
+
+
+class SimulatedJudge(DrawnAnswers):
+    """Answers drawn from the logistic model: one at a time, or one binomial draw a vector for whole stages."""
+
+    def __call__(self, question: Question) -> int:
+        """1 with probability 1/(1+exp(−xᵀθ*))."""
+        return int(self.rng.random() < probability_of_yes(question.vector @ self.theta))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedJudge:
+    """Answers a stage with the expected number of ones: what a policy does without luck, good or bad."""
+
+    theta: Floats
+
+    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
+        """pulls·μ, rounded, and neither all nor none where pulls allow."""
+        ones = np.rint(pulls * probability_of_yes(vectors @ self.theta))
+        least = np.minimum(1, pulls // 2)
+        return np.clip(ones, least, pulls - least).astype(np.int64)

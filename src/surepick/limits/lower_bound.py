@@ -1,0 +1,376 @@
+"""The least number of questions that any method needs on a given instance, with a certificate from both sides.
+
+    E[τ] ≥ log(1/(2.4·δ)) / V*,    V* = max over λ of min over rivals z of min {Σ λ_x·KL(x; θ*, θ) : (z* − z)ᵀθ ≤ 0}
+
+for every method that returns the best item with probability 1 − δ whatever θ is (proof: docs/limits.md). Weights λ show
+that V* is at least their own value; weights w on alternatives θ_i show that V* ≤ max over x of Σ w_i·KL(x; θ*, θ_i).
+Only the second proves a number of questions; the first says that this way of arguing cannot prove much more.
+
+Scale is free: with s = t·λ the problem is to minimise Σ s subject to f_z(s) ≥ 1, f_z concave and homogeneous. It is
+solved on few vectors and rivals by the interior-point method of `design`, which then looks for others that matter.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick import validate
+from surepick._arrays import Floats, Integers
+from surepick._threads import threads_for
+from surepick.design import DesignStatus
+from surepick.design.interior_point import Iterate, follow
+from surepick.design.minimax import batch_size
+from surepick.design.vector_families import Rows
+from surepick.design.whitened_basis import NEWCOMER, Active, add_spanning
+from surepick.errors import InvalidInput
+from surepick.guarantee import Guarantee
+from surepick.limits.alternatives import Alternatives, Inverses, Measured, nearest_alternatives, quadratic_alternatives
+from surepick.limits.complexity import rho_opt
+from surepick.limits.divergence import kl_divergence
+from surepick.limits.instance import Instance
+from surepick.linalg import blocks
+
+LARGEST_DELTA = 1 / 2.4
+ROUNDING = 1e-9
+"""The dual value is raised by this fraction, and by what rounding can do to the constraint (z* − z)ᵀθ ≤ 0."""
+
+ROUNDS, PATIENCE = 60, 8
+"""Rounds altogether, and without progress, after which what was found is returned as it is."""
+
+NEAR = 4.0
+"""Rivals up to this many times as costly as the hardest are looked at in every round."""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What any method needs, and why.
+
+    The statement is proved in docs/limits.md; it needs `alternatives` and their weights only, which can be checked by
+    `dual_of`.
+    """
+
+    delta: float
+    best: int
+    """Index of the best item."""
+    questions: float
+    """No method of error probability delta asks fewer on average: log(1/(2.4·delta))/dual."""
+    value: float
+    """V(λ) ≤ V*, the information a question yields against the hardest rival, under `weights`."""
+    dual: float
+    """V* ≤ dual, by the alternatives."""
+    support: Integers
+    """Measurement vectors that have weight."""
+    weights: Floats
+    """λ on them: how an oracle who knows θ* would ask."""
+    rivals: Integers
+    """The rivals behind the alternatives."""
+    alternatives: Floats
+    """θ_i, one a row, each making its rival as good as the best."""
+    dual_weights: Floats
+    status: DesignStatus
+    rounds: int
+    iterations: int
+    seconds: float
+    guarantee: Guarantee = Guarantee.PROVED
+
+    @property
+    def gap(self) -> float:
+        """How far `dual` may be above V*, relatively."""
+        return _excess(self.dual, self.value)
+
+    @property
+    def questions_at_most(self) -> float:
+        """What the best alternatives could prove at most: log(1/(2.4·delta))/value."""
+        return nats(self.delta) / self.value if self.value > 0 else math.inf
+
+    def at(self, delta: float) -> float:
+        """The bound for another delta; V* does not depend on it."""
+        return nats(delta) / self.dual
+
+    def dual_of(self, instance: Instance) -> float:
+        """Compute the dual value again from the data; O(n k d) for n measurement vectors and k alternatives."""
+        logits = instance.logits[:, None]
+        return float((kl_divergence(logits, instance.measurements @ self.alternatives.T) @ self.dual_weights).max())
+
+
+def nats(delta: float) -> float:
+    """log(1/(2.4·δ)), a lower bound of kl(1 − δ, δ); refuses a δ for which it is not positive."""
+    delta = validate.probability("delta", delta)
+    if delta >= LARGEST_DELTA:
+        raise InvalidInput(
+            f"delta must be below 1/2.4 = 0.4167 for a lower bound to say anything, got {delta:g}; 0.05 is customary."
+        )
+    return -math.log(2.4 * delta)
+
+
+def lower_bound(
+    instance: Instance, *, delta: float = 0.05, gap: float = 0.01, max_seconds: float | None = None
+) -> LowerBound:
+    """The least expected number of questions on this instance, certified to a relative `gap`.
+
+    Proved for every method that errs with probability at most delta under each θ; see the head of this module. A round
+    costs O(k m d²) a Newton step for m active vectors and k rivals, and O(n k d) to look at all n vectors; memory is
+    O(n + k·d² + m·d²) beyond the data.
+
+    >>> bound = lower_bound(Instance([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5]), gap=1e-6)
+    >>> round(bound.questions, 1), bound.gap < 1e-6
+    (313.4, True)
+    """
+    began = time.perf_counter()
+    nats(delta)
+    gap = validate.positive("gap", gap)
+    seconds = math.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
+    with threads_for(0.0), np.errstate(over="ignore"):  # multipliers of answers that are all but certain
+        return _Search(instance).run(delta, gap, began, seconds)
+
+
+class _Transport(Iterate):
+    """Masses s on active vectors, w and slack u = f − 1 of active rivals, and the alternatives in between."""
+
+    def __init__(
+        self,
+        measured: Measured,
+        normals: Floats,
+        gaps: Floats,
+        found: Alternatives,
+        u: Floats | None,
+        v: Floats,
+        w: Floats,
+        tolerance: float,
+    ) -> None:
+        self.measured, self.normals, self.gaps, self.found, self.tolerance = measured, normals, gaps, found, tolerance
+        self.s, self.v, self.w = measured.mass, v, w
+        self.u = found.cost - 1.0 if u is None else u
+        self.missed = self.u - (found.cost - 1.0)
+        self.g = measured.divergences(found.shift)
+        self.reached = w @ self.g
+
+    @classmethod
+    def start(
+        cls, measured: Measured, normals: Floats, gaps: Floats, shift: Floats, w: Floats | None, tolerance: float
+    ) -> "_Transport":
+        """Scale into the interior of both problems, and lift products that lag far behind the others."""
+        found = nearest_alternatives(measured, normals, gaps, shift, tolerance=tolerance)
+        stretch = 1.1 / float(found.cost.min())
+        measured = measured.with_mass(measured.mass * stretch)
+        found = Alternatives(found.shift, found.cost * stretch, found.floor * stretch)
+        slack, g = found.cost - 1.0, measured.divergences(found.shift)
+        w = 1.0 / slack if w is None else w
+        reached = w @ g
+        w = w / (1.1 * float(reached.max()))
+        v = 1.0 - reached / (1.1 * float(reached.max()))
+        centre = float(v @ measured.mass + w @ slack) / (len(v) + len(w))
+        w = np.maximum(w, 0.1 * centre / slack)
+        v = np.maximum(v, 0.1 * centre / measured.mass)
+        return cls(measured, normals, gaps, found, None, v, w, tolerance)
+
+    @property
+    def gap(self) -> float:
+        """Dual over primal value of the restricted problem, less one."""
+        dual = float(self.reached.max()) / float(self.w.sum())
+        return dual * float(self.s.sum()) / float(self.found.cost.min()) - 1.0
+
+    def curvature(self) -> Floats:
+        """Σ w·RPRᵀ with rows r_x·x of R and P the inverse Hessian of the rival within its hyperplane."""
+        x, shift = self.measured.x, self.found.shift
+        inverses = Inverses(self.measured.hessians(shift))
+        across = inverses.times(self.normals)
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.normals, across))
+        along = across / lengths[:, None]
+        inside = inverses.matrices() - along[:, :, None] * along[:, None, :]
+        values, vectors = np.linalg.eigh(inside)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0) * self.w[:, None])[:, None, :]
+        images = np.matmul(x, roots) * self.measured.slopes(shift)[:, :, None]
+        stacked = np.ascontiguousarray(images.transpose(1, 0, 2)).reshape(len(x), -1)
+        return np.asarray(stacked @ stacked.T)
+
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Transport | None":
+        """Solve the rivals anew from where they are."""
+        measured = self.measured.with_mass(s)
+        found = nearest_alternatives(measured, self.normals, self.gaps, self.found.shift, tolerance=self.tolerance)
+        moved = _Transport(measured, self.normals, self.gaps, found, u, v, w, self.tolerance)
+        return moved if found.cost.min() >= 0.5 else None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The restricted problem's solution, seen over all vectors and rivals."""
+
+    value: float
+    dual: float
+    x: Integers
+    weights: Floats
+    y: Integers
+    dual_weights: Floats
+    shift: Floats
+    """Of the active rivals."""
+    reached: Floats
+    """Σ w·KL of every vector: those above the dual of the active ones should have weight."""
+    cost: Floats
+    """Of every rival: those below the value of the active ones should be active."""
+
+
+class _Search:
+    """Rounds of solving on active vectors and rivals; one object per call."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        transform = instance.frame.transform
+        self.rows = instance.measurements @ transform
+        self.rivals = instance.rivals
+        self.gaps = instance.gaps[self.rivals]
+        self.normals = (instance.items[instance.best] - instance.items[self.rivals]) @ transform
+        self.batch = batch_size(instance.frame.rank)
+        differences = np.abs(instance.items[instance.best] - instance.items[self.rivals]) @ np.abs(instance.theta)
+        self.rounding = 1e-14 * float(np.max(differences / self.gaps))
+        self.spanning, self.x, self.mass, self.y = self._begin()
+        self.w: Floats | None = None
+        first = Measured.of(self.rows[self.x], instance.logits[self.x], self.mass)
+        self.shift = quadratic_alternatives(first, self.normals, self.gaps)
+        """Of all rivals, where the last look left them."""
+        cost = first.divergences(self.shift) @ first.mass
+        self.near = np.union1d(self.y, np.argsort(cost, kind="stable")[: 4 * self.batch])
+        """Rivals that are looked at in every round; the others only before a bound is returned."""
+
+    def run(self, delta: float, gap: float, began: float, seconds: float) -> LowerBound:
+        """Rounds until the gap is proved or a limit is reached; the best bound of either side counts."""
+        inner, rounds, iterations = 0.1, 0, 0
+        least, stale = math.inf, 0
+        primal: _Look | None = None
+        dual: _Look | None = None
+        while True:
+            measured = Measured.of(self.rows[self.x], self.instance.logits[self.x], self.mass)
+            start = _Transport.start(
+                measured, self.normals[self.y], self.gaps[self.y], self.shift[self.y], self.w, _precision(inner)
+            )
+            state, steps = follow(start, gap=inner, deadline=began + seconds)
+            rounds, iterations = rounds + 1, iterations + steps
+            self.mass, self.w = state.s, state.w
+            look = self._look(state, self.near, 1e-3 * min(inner, gap))
+            dual = look if dual is None or look.dual < dual.dual else dual
+            seen = _excess(dual.dual, look.value)
+            least, stale = (seen, 0) if seen < 0.9 * least else (least, stale + 1)
+            last = stale == PATIENCE or rounds == ROUNDS or inner < 1e-12 or time.perf_counter() - began >= seconds
+            if last or seen <= gap:  # worth asking every rival
+                look = self._look(state, np.arange(len(self.rivals)), 1e-3 * gap)
+                primal = look if primal is None or look.value > primal.value else primal
+                self.near = np.flatnonzero(look.cost < NEAR * look.cost.min())
+            reached = math.inf if primal is None else _excess(dual.dual, primal.value)
+            if primal is not None and (last or reached <= gap):
+                status = DesignStatus.CONVERGED if reached <= gap else DesignStatus.NOT_CONVERGED
+                return self._result(delta, primal, dual, status, rounds, iterations, began)
+            inner = max(min(inner, 0.3 * _excess(look.dual, look.value)), 0.3 * gap)
+            if not self._revise(look):
+                inner *= 0.1  # Nothing to add: only the accuracy of the restricted problem is missing.
+
+    def _begin(self) -> tuple[Integers, Integers, Floats, Integers]:
+        """Vectors, masses and rivals of the quadratic approximation, and vectors that span the space."""
+        instance, rank = self.instance, self.instance.frame.rank
+        spanning = Active(Rows(instance.measurements), instance.frame.transform)
+        add_spanning(spanning, rank)
+        first = spanning.members[:, 0]
+        try:
+            design = rho_opt(instance, gap=0.1)
+        except InvalidInput:  # not measurable to working precision, where some answers are all but certain
+            return first, first, np.full(rank, 1.0 / rank), np.argsort(self.gaps, kind="stable")[: self.batch]
+        others = np.setdiff1d(first, design.support)
+        mass = np.concatenate([design.weights, np.full(len(others), 1e-3 / rank)])
+        assert design.certificate is not None
+        matter = design.certificate.weights > 1e-3 * design.certificate.weights.max()
+        hardest = np.unique(design.certificate.members[matter, 1])
+        return first, np.concatenate([design.support, others]), mass, np.searchsorted(self.rivals, hardest)
+
+    def _look(self, state: _Transport, rivals: Integers, tolerance: float) -> _Look:
+        """The dual over all vectors, and the value over the given rivals."""
+        weights, dual_weights = state.s / state.s.sum(), state.w / state.w.sum()
+        shift = state.found.shift
+        reached = np.empty(len(self.rows))
+        for part in blocks(self.rows):
+            logits = self.instance.logits[part, None]
+            reached[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
+        cost, floor = self._costs(state.measured.with_mass(weights), rivals, tolerance)
+        return _Look(
+            value=float(floor.min()),
+            dual=float(reached.max()) * (1.0 + ROUNDING + self.rounding),
+            x=self.x,
+            weights=weights,
+            y=self.y,
+            dual_weights=dual_weights,
+            shift=shift,
+            reached=reached,
+            cost=cost,
+        )
+
+    def _costs(self, measured: Measured, rivals: Integers, tolerance: float) -> tuple[Floats, Floats]:
+        """Cost of the given rivals from both sides, precise for those that may be the hardest; infinite for others."""
+        cost, floor = np.full(len(self.rivals), np.inf), np.full(len(self.rivals), np.inf)
+        again, wanted = rivals, 0.0
+        while again.size:
+            with threads_for(20.0 * len(again) * len(self.x) * self.rows.shape[1] ** 2):
+                found = nearest_alternatives(
+                    measured, self.normals[again], self.gaps[again], self.shift[again], tolerance=tolerance
+                )
+            self.shift[again] = found.shift
+            floor[again] = np.where(np.isfinite(cost[again]), np.maximum(floor[again], found.floor), found.floor)
+            cost[again] = found.cost
+            wanted = (1.0 - tolerance) * float(cost.min()) if wanted == 0.0 else wanted
+            again = rivals[floor[rivals] < wanted] if tolerance > 1e-22 else rivals[:0]
+            tolerance *= 1e-6
+        return cost, floor
+
+    def _revise(self, look: _Look) -> int:
+        """Drop what carries next to nothing and add what was found; return how many were added."""
+        assert self.w is not None
+        keep = (look.weights > 1e-4 * look.weights.max()) | (look.reached[self.x] > 0.9 * look.dual)
+        keep |= np.isin(self.x, self.spanning)
+        self.x, self.mass = self.x[keep], self.mass[keep]
+        keep = (look.dual_weights > 1e-4 * look.dual_weights.max()) | (look.cost[self.y] < 1.1 * look.value)
+        self.y, self.w = self.y[keep], self.w[keep]
+        new_x = _first_others(-look.reached, self.x, self.batch)
+        new_x = new_x[look.reached[new_x] > 0.95 * float(look.reached[self.x].max())]
+        new_y = _first_others(look.cost, self.y, self.batch)
+        new_y = new_y[look.cost[new_y] < 1.05 * float(look.cost[self.y].min())]
+        self.x, self.y = np.append(self.x, new_x), np.append(self.y, new_y)
+        self.mass = np.append(self.mass, np.full(len(new_x), NEWCOMER * self.mass.mean()))
+        self.w = np.append(self.w, np.full(len(new_y), NEWCOMER * self.w.mean()))
+        return len(new_x) + len(new_y)
+
+    def _result(
+        self, delta: float, primal: _Look, dual: _Look, status: DesignStatus, rounds: int, iterations: int, began: float
+    ) -> LowerBound:
+        matter = dual.dual_weights > 0
+        alternatives = self.instance.theta + dual.shift[matter] @ self.instance.frame.transform.T
+        order = np.argsort(primal.x, kind="stable")
+        return LowerBound(
+            delta=delta,
+            best=self.instance.best,
+            questions=nats(delta) / dual.dual,
+            value=primal.value,
+            dual=dual.dual,
+            support=primal.x[order],
+            weights=primal.weights[order],
+            rivals=self.rivals[dual.y[matter]],
+            alternatives=alternatives,
+            dual_weights=dual.dual_weights[matter],
+            status=status,
+            rounds=rounds,
+            iterations=iterations,
+            seconds=time.perf_counter() - began,
+        )
+
+
+def _excess(dual: float, value: float) -> float:
+    return dual / value - 1.0 if value > 0 else math.inf
+
+
+def _precision(gap: float) -> float:
+    """The dual value depends on the alternatives to first order, the cost to second: hence the square."""
+    return max((0.01 * gap) ** 2, 1e-22)
+
+
+def _first_others(keys: Floats, known: Integers, most: int) -> Integers:
+    """Indices of the smallest keys that are not known yet."""
+    order = np.argsort(keys, kind="stable")[: most + len(known)]
+    return order[~np.isin(order, known)][:most]

@@ -1,0 +1,184 @@
+"""Everything that has a name on the command line and in logs: policies, contextual policies, interval methods."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypedDict
+
+from numpy.typing import ArrayLike
+
+from surepick import validate
+from surepick.baselines.eco_log import EcoLog
+from surepick.baselines.gl_gape import GlGapE
+from surepick.baselines.greedy import Greedy
+from surepick.baselines.logistic_ucb import LogisticUcb
+from surepick.baselines.ofu_glb import OfuGlb
+from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.printed_intervals import interval_printed
+from surepick.baselines.rage_glm_2 import RageGlm2
+from surepick.baselines.rage_glm_r import RageGlmR
+from surepick.baselines.rage_linear import RageLinear
+from surepick.baselines.rival_intervals import interval_faury, interval_li, interval_wald
+from surepick.baselines.square_cb import SquareCb
+from surepick.baselines.sup_cb_glm import SupCbGlm
+from surepick.baselines.thompson import LogisticThompson
+from surepick.baselines.ucb_glm import UcbGlm
+from surepick.baselines.uniform import UniformArms
+from surepick.confidence.anytime import interval_anytime, plug_in_evidence
+from surepick.confidence.corrected import interval_corrected
+from surepick.confidence.result import Data, Intervals, Tallies, pooled
+from surepick.contextual.likelihood_ratio import LikelihoodRatioUcb
+from surepick.contextual.one_pass import OnePassUcb
+from surepick.contextual.policy import AnyPolicy
+from surepick.contextual.sup_logistic import SupLogistic
+from surepick.errors import InvalidInput
+from surepick.glm import Fit, Tally, fit
+from surepick.identify.anytime.policy import Anytime
+from surepick.identify.staged.base import Stagewise
+from surepick.identify.staged.rage_glm import RageGlm
+from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
+
+POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
+    "anytime": (Anytime, {}),
+    "rage-glm": (RageGlm, {}),
+    "rage-glm-halving": (RageGlm, {"targets": "halving"}),
+    "rage-glm-printed": (RageGlm, {"constants": "printed"}),
+    "rage-glm-r": (RageGlmR, {}),
+    "rage-glm-2": (RageGlm2, {}),
+    "passive": (Passive, {}),
+    "passive-printed": (Passive, {"constants": "printed"}),
+    "g-optimal": (GOptimal, {}),
+    "uniform": (Uniform, {}),
+    "gl-gape": (GlGapE, {}),
+    "rage-linear": (RageLinear, {}),
+}
+"""Name on the command line: the class, and the options that the name implies."""
+
+
+def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
+    """The policy of this name with these options."""
+    if name not in POLICIES:
+        raise InvalidInput(f"There is no policy {name!r}; there are {', '.join(sorted(POLICIES))}.")
+    made, implied = POLICIES[name]
+    try:
+        return made(**{**implied, **options})
+    except TypeError as error:
+        raise InvalidInput(f"{name} does not take these options ({error}).") from None
+
+
+def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime:
+    """An equal policy to the one whose `to_json` gave this."""
+    options = dict(fields)
+    if "name" not in options:
+        raise InvalidInput(f"This is not a policy written by surepick: it has no name, only {sorted(options)}.")
+    return policy_named(options.pop("name"), **options)
+
+
+class Task(NamedTuple):
+    """What may be known of a stream before it starts; each policy takes what it needs."""
+
+    horizon: int
+    arms: int
+    """The most arms offered at once."""
+    norm_bound: float
+    delta: float
+
+
+_MAKERS: dict[str, Callable[[Task], AnyPolicy]] = {
+    "likelihood-ratio-ucb": lambda task: LikelihoodRatioUcb(task.delta),
+    "one-pass-ucb": lambda task: OnePassUcb(task.norm_bound, task.delta),
+    "sup-logistic": lambda task: SupLogistic(task.horizon, task.delta, most_arms=task.arms),
+    "sup-logistic-printed": lambda task: SupLogistic(
+        task.horizon, task.delta, most_arms=task.arms, constants="printed"
+    ),
+    "sup-logistic-tuned": lambda task: SupLogistic(task.horizon, task.delta, alpha=1.0),
+    "sup-cb-glm": lambda task: SupCbGlm(task.horizon, task.arms, task.norm_bound, task.delta),
+    "ucb-glm": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta),
+    "ucb-glm-tuned": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta, alpha=1.0),
+    "logistic-ucb-1": lambda task: LogisticUcb(task.norm_bound, task.delta, version=1),
+    "logistic-ucb-2": lambda task: LogisticUcb(task.norm_bound, task.delta, version=2),
+    "ofu-log": lambda task: OfuLog(task.norm_bound, task.delta),
+    "ofu-glb": lambda task: OfuGlb(task.norm_bound, task.delta),
+    "eco-log": lambda task: EcoLog(task.norm_bound, task.delta),
+    "square-cb": lambda task: SquareCb(),
+    "logistic-thompson": lambda task: LogisticThompson(),
+    "greedy": lambda task: Greedy(),
+    "uniform": lambda task: UniformArms(),
+}
+
+NAMES = tuple(_MAKERS)
+
+CLASSES: dict[str, type[Any]] = {
+    type(policy).__name__: type(policy) for policy in (maker(Task(2, 2, 1.0, 0.05)) for maker in _MAKERS.values())
+}
+"""The classes behind the names, by which logs refer to them."""
+
+
+def policy_by_name(name: str, *, horizon: int, arms: int, norm_bound: float, delta: float = 0.05) -> AnyPolicy:
+    """The policy of this name for `horizon` steps of at most `arms` arms; each takes what it needs of the rest."""
+    if name not in _MAKERS:
+        raise InvalidInput(f"There is no contextual policy {name!r}; there are {', '.join(NAMES)}.")
+    return _MAKERS[name](Task(horizon, arms, norm_bound, delta))
+
+
+METHODS = ("corrected", "corrected-ellipsoid", "anytime", "printed", "printed-empirical", "li", "faury", "wald")
+
+
+class _Known(TypedDict):
+    """What the theorems on fixed designs take alike."""
+
+    delta: float
+    data: Data
+    norm_bound: float | None
+    kappa: float | None
+    logit_bounds: ArrayLike | None
+    fitted: Fit
+
+
+def default_methods(data: Data) -> Sequence[str]:
+    """The proved methods for this kind of data, and Wald's to compare."""
+    return ("corrected", "anytime", "wald") if data == "fixed" else ("anytime", "wald")
+
+
+def intervals_by_name(
+    methods: Sequence[str],
+    answers: Tallies,
+    queries: ArrayLike,
+    *,
+    delta: float = 0.05,
+    data: Data = "adaptive",
+    norm_bound: float | None = None,
+    kappa: float | None = None,
+    logit_bounds: ArrayLike | None = None,
+    order_seed: int = 0,
+    fitted: Fit | None = None,
+) -> list[Intervals]:
+    """Run several methods on the same answers with one fit and one evidence process; each takes what it can use."""
+    for name in methods:
+        validate.one_of("method", name, METHODS)
+    estimate = fitted or fit(pooled(answers))
+    ordered = data == "fixed" or not isinstance(answers, Tally)
+    shared = "anytime" in methods and ordered
+    evidence = plug_in_evidence(answers, data=data, order_seed=order_seed) if shared else None
+
+    known: _Known = {
+        "delta": delta,
+        "data": data,
+        "norm_bound": norm_bound,
+        "kappa": kappa,
+        "logit_bounds": logit_bounds,
+        "fitted": estimate,
+    }
+
+    def corrected(form: Literal["query", "ellipsoid"]) -> Intervals:
+        return interval_corrected(answers, queries, form=form, order_seed=order_seed, evidence=evidence, **known)
+
+    run: dict[str, Callable[[], Intervals]] = {
+        "corrected": lambda: corrected("query"),
+        "corrected-ellipsoid": lambda: corrected("ellipsoid"),
+        "anytime": lambda: interval_anytime(answers, queries, delta=delta, data=data, evidence=evidence),
+        "printed": lambda: interval_printed(answers, queries, form="known", **known),
+        "printed-empirical": lambda: interval_printed(answers, queries, form="empirical", **known),
+        "li": lambda: interval_li(answers, queries, delta=delta, data=data, norm_bound=norm_bound, fitted=estimate),
+        "faury": lambda: interval_faury(answers, queries, delta=delta, norm_bound=norm_bound),
+        "wald": lambda: interval_wald(answers, queries, delta=delta, fitted=estimate),
+    }
+    return [run[name]() for name in methods]

@@ -1,0 +1,274 @@
+"""Anytime: what it promises, on worlds where it is hard to keep."""
+
+import itertools
+import math
+from typing import Literal
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from surepick import Anytime, Guarantee, Problem, Session, Status, find_best
+from surepick.errors import InvalidInput
+from surepick.glm import probability_of_yes, softplus, variance
+from surepick.identify import Plan, run
+from surepick.identify.anytime.directional import ASKED, BETS
+from surepick.identify.anytime.rival_bounds import THOROUGH, weigh
+from surepick.identify.anytime.state import after_stage
+from surepick.identify.anytime.taylor import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, powers, rise
+from surepick.judges import World
+from surepick_experiments.studies import minimisation
+from surepick_experiments.studies.delta_anytime import HORIZON, Hasty, Unpaid, large_norm_tie
+from surepick_experiments.worlds import person
+
+FALSE_ALARM = 1e-3
+
+
+def small(seed: int, *, items: int = 4, dimension: int = 2, norm: float = 3.0) -> World:
+    rng = np.random.default_rng([seed, 9])
+    theta = rng.normal(size=dimension)
+    return World(
+        "small", Problem.from_pairs(rng.normal(size=(items, dimension))), norm * theta / float(np.linalg.norm(theta))
+    )
+
+
+class TestGuarantee:
+    """False stops where the two best items are exactly tied: any stop is one. `surepick study delta` has the rest."""
+
+    DELTA, RUNS = 0.1, 40
+
+    def false_stops(self, policy: Anytime) -> int:
+        tied = large_norm_tie()
+        return sum(
+            run(tied.problem, policy, tied.judge([seed, 1]), seed=seed).status.decided for seed in range(self.RUNS)
+        )
+
+    def test_ties_are_rarely_broken(self) -> None:
+        wrong = self.false_stops(Hasty(delta=self.DELTA, budget=HORIZON))
+        assert wrong <= binom.isf(FALSE_ALARM, self.RUNS, self.DELTA)
+
+    def test_a_likelihood_ratio_without_the_price_of_looking_is_caught(self) -> None:
+        wrong = self.false_stops(Unpaid(delta=self.DELTA, budget=HORIZON))
+        assert wrong > binom.isf(FALSE_ALARM, self.RUNS, self.DELTA)
+
+
+class TestMinimisation:
+    """A global search on the true objective finds nothing below a bound; `surepick study minimisation` has the rest."""
+
+    def test_no_theta_lies_below_a_certified_bound_and_raised_bounds_would_be_found_out(self) -> None:
+        summary = minimisation.summarise(minimisation.run({"block": 0, "runs": 15}, np.random.default_rng(11)))
+        assert summary["problems"] >= 10  # where no answer is about some direction nothing is claimed
+        assert summary["too_high"] == 0
+        caught = {each["rule"]: each for each in summary["cells"]}
+        assert caught["plug-in"]["caught_if_raised_by_0.1"] > 0.8
+        assert caught["directional"]["caught_if_raised_by_1"] > 0.4
+
+
+class TestWitnesses:
+    """A point of the null at which both processes lack evidence shows that no proof can succeed."""
+
+    def test_what_a_witness_rules_out_no_way_can_prove(self) -> None:
+        found = 0
+        for seed in range(8):
+            rng = np.random.default_rng([seed, 4])
+            state = minimisation.played(small(seed, norm=0.7), 14, rng)
+            leader, points = state.leader, state.problem.points
+            quick = weigh(state, leader, state.rivals, THOROUGH[:1], deciding=True)
+            thorough = weigh(state, leader, state.rivals, THOROUGH)
+            for item, witness, plain, tilted in zip(
+                state.rivals, quick.witnesses, thorough.plug_in, thorough.directional, strict=True
+            ):
+                if witness is not None:
+                    found += 1
+                    assert (points[leader] - points[item]) @ witness <= 1e-9
+                    assert state.lacking(leader, np.array([item]), witness[None, :]) > 0
+                    assert plain < state.threshold
+                    assert tilted < state.needed(leader)
+        assert found >= 5
+
+
+class TestFactors:
+    """Exact: over all answers to a planned stage, the mean of every factor under θ is one, tilted or predicted."""
+
+    @pytest.mark.parametrize("ahead", [0.0, 1.0])
+    def test_no_factor_looks_ahead(self, ahead: float) -> None:
+        world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
+        policy, judge, rng = Anytime(delta=1e-6), world.judge([0, 5]), np.random.default_rng(0)
+        state, plan = policy.plan(policy.start(world.problem), rng)
+        for _ in range(30):
+            assert isinstance(plan, Plan)
+            wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+            before_plan = policy.absorb(state, plan.stage, plan.tally(world.problem, wins)).settled
+            state, plan = policy.plan(before_plan, rng)
+        assert isinstance(plan, Plan)
+        state = before_plan
+        rows = world.problem.rows[plan.measurements]
+        chances = probability_of_yes(rows @ theta)
+        mean, predicted = np.zeros((3, BETS)), 0.0
+        others, mean_of_experts = np.array([z for z in range(4) if z != plan.memo["bets"][0]["leader"]]), 0.0
+        pulls = np.ones(len(rows))
+        for answers in itertools.product((0.0, 1.0), repeat=len(rows)):
+            wins = np.array(answers)
+            weight = float(np.prod(np.where(wins == 1, chances, 1 - chances)))
+            memo = dict(plan.memo)
+            if ahead:  # negative control: a prediction that knows the answers
+                memo["predictions"] = (np.array(memo["predictions"]) + ahead * (2 * wins - 1)).tolist()
+            after = state.plug_in.after(
+                plan.measurements, pulls, wins, np.array(memo["predictions"]), restart=False, missing=0 * pulls
+            )
+            likelihood = math.log(weight)
+            mean_of_experts += weight * math.exp(after.scores[0] - state.plug_in.scores[0] - likelihood)
+            number = memo["bets"][0]["process"]
+            before = state.processes
+            later = after_stage(before, memo, plan.measurements, pulls, wins, 0 * pulls, world.problem.rows)
+            points = np.tile(theta, (3, 1))
+            change = later[number].values(others, world.problem.rows, points) - before[number].values(
+                others, world.problem.rows, points
+            )
+            mean += weight * np.exp(change)
+            predicted += float(np.sum(later[number].sums[ASKED] - 0.0))
+        assert mean == pytest.approx(np.ones((3, BETS)), abs=1e-6)
+        assert predicted > 0  # some answers were predicted instead of tilted
+        assert (mean_of_experts == pytest.approx(1.0, abs=1e-9)) == (ahead == 0.0)
+
+    @pytest.mark.parametrize("missing", ["ignorable", "charged"])
+    def test_questions_out_at_once_are_bet_on_without_looking_ahead(
+        self, missing: Literal["ignorable", "charged"]
+    ) -> None:
+        """Three stages are out; which answer comes first depends on the answers themselves."""
+        world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
+        policy, judge, rng = Anytime(delta=1e-6, missing=missing), world.judge([0, 5]), np.random.default_rng(0)
+        state = policy.start(world.problem)
+        for _ in range(30):
+            state, plan = policy.plan(state, rng)
+            assert isinstance(plan, Plan)
+            wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+            state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        before, plans = state.settled, []
+        for _ in range(3):
+            state, plan = policy.plan(state, rng)
+            assert isinstance(plan, Plan)
+            assert plan.total == 1
+            plans.append(plan)
+        assert [("predictions" in each.memo) for each in plans] == [True, missing == "charged", missing == "charged"]
+        chances = [float(probability_of_yes(world.problem.rows[each.measurements[0]] @ theta)) for each in plans]
+        number, leader = before.processes[0].number, before.processes[0].leader
+        others = np.array([z for z in range(4) if z != leader])
+        points = np.tile(theta, (3, 1))
+        start = before.processes[number].values(others, world.problem.rows, points)
+        means, mean_of_experts = np.zeros((3, BETS)), np.zeros(4)
+        for answers in itertools.product((0, 1), repeat=3):
+            after = state
+            for place in sorted(range(3), key=lambda place: (answers[place], -place)):
+                tally = plans[place].tally(world.problem, [answers[place]])
+                after = policy.absorb(after, plans[place].stage, tally)
+            end = after.settled
+            assert end.sealed == before.sealed + 3
+            weight = math.prod(p if y else 1 - p for p, y in zip(chances, answers, strict=True))
+            mean_of_experts += np.exp(end.plug_in.scores - before.plug_in.scores)  # the likelihood cancels the weight
+            means += weight * np.exp(end.processes[number].values(others, world.problem.rows, points) - start)
+        assert mean_of_experts == pytest.approx(np.ones(4), abs=1e-9)
+        assert means == pytest.approx(np.ones((3, BETS)), abs=1e-6)
+
+
+class TestTilts:
+    def test_powers_are_exact_up_to_the_stated_remainder(self) -> None:
+        rng = np.random.default_rng(0)
+        c, n = rng.uniform(-0.3, 0.3, size=(40, 3, 50)), rng.integers(1, 9, size=(40, 1, 50))
+        v = rng.normal(size=(3, 50)) * 5
+        sums = (powers(c) * n).sum(axis=1)
+        yes = probability_of_yes(v)
+        value = (n * (softplus(v + c) - softplus(v))).sum(axis=0)
+        slope = (n * (probability_of_yes(v + c) - yes)).sum(axis=0)
+        assert np.all(np.abs(rise(sums, yes, 0) - value) <= VALUE_REMAINDER * sums[TERMS] + 1e-10)
+        assert np.all(np.abs(rise(sums, yes, 1) - slope) <= SLOPE_REMAINDER * sums[TERMS] * variance(v) + 1e-10)
+        assert np.max(np.abs(rise(sums, yes, 0) - value)) > 1e-12  # there is a remainder to bound
+
+
+class TestUse:
+    def test_the_example_of_the_readme(self) -> None:
+        liking = {"red": 4.0, "green": 0.0, "blue": 2.0}
+        problem = Problem.from_pairs({"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]})
+        result = find_best(problem, lambda q: int(liking[q.first or ""] > liking[q.second or ""]), delta=0.05)
+        assert (result.status, result.best, result.guarantee) == (Status.CERTAIN, "red", Guarantee.PROVED)
+
+    def test_many_judges_wait_only_where_the_questions_that_are_out_may_decide(self) -> None:
+        world = small(3)
+        session, judge = Session(world.problem, Anytime(delta=0.1), seed=1), world.judge(8)
+        questions, waited = session.ask(50), 0
+        assert len(questions) == 50  # nothing answered yet
+        while questions:
+            assert session.ask(1) == [] or len(questions) == 50
+            waited += len(questions) < 50
+            for question in reversed(session.outstanding):
+                session.tell(question.id, judge(question))
+            questions = session.ask(50)
+        assert waited > 0
+        assert session.verdict().status is Status.CERTAIN
+        assert session.verdict().best == world.best
+
+    def test_nobody_waits_for_answers_that_never_come(self) -> None:
+        world = person(colours=12, gap=1.0, seed=1)
+        session, judge = Session(world.problem, Anytime(delta=0.1), seed=1), world.judge(8)
+        while len(questions := session.ask(50)) == 50:
+            for question in questions:
+                session.tell(question.id, judge(question))
+        assert session.final is None
+        for question in questions:
+            session.skip(question.id)
+        assert len(session.ask(1)) == 1
+
+    @pytest.mark.parametrize("missing", ["ignorable", "charged"])
+    def test_what_was_closed_is_not_waited_for(self, missing: Literal["ignorable", "charged"]) -> None:
+        world, rng = small(3), np.random.default_rng(0)
+        policy = Anytime(missing=missing)
+        state, plan = policy.plan(policy.start(world.problem), rng)
+        assert isinstance(plan, Plan)
+        assert state.waiting == plan.total
+        assert policy.close(state, plan.stage).settled.waiting == 0
+
+    def test_epsilon_decides_a_tie(self) -> None:
+        items = np.array([[1.0, 0.3], [1.0, -0.3], [-1.0, 0.1]])
+        tied = World("tied", Problem.from_pairs(items), np.array([1.5, 0.0]))
+        verdict = run(tied.problem, Anytime(epsilon=0.5), tied.judge(1))
+        assert verdict.status is Status.WITHIN_EPSILON
+        assert tied.correct(verdict)
+        assert len(verdict.surviving) == 3  # a passed rival may still be the best
+
+    def test_the_budget_ends_with_the_surviving_items_and_a_p_value(self) -> None:
+        world = small(1)
+        verdict = run(world.problem, Anytime(budget=20), world.judge(1))
+        assert (verdict.status, verdict.questions) == (Status.BUDGET_SPENT, 20)
+        assert "p-value" in verdict.reason
+        assert world.best in verdict.surviving
+
+    def test_the_posterior_rule_is_called_a_heuristic(self) -> None:
+        world = small(3)
+        verdict = run(world.problem, Anytime(stop="posterior"), world.judge(1))
+        assert verdict.guarantee is Guarantee.HEURISTIC
+        proved = run(world.problem, Anytime(), world.judge(1))
+        assert verdict.questions < proved.questions
+
+    def test_missing_answers_are_charged_where_wanted(self) -> None:
+        world = small(2)
+        states = []
+        for missing in ("ignorable", "charged"):
+            policy = Anytime(missing=missing)
+            state = policy.start(world.problem)
+            for _ in range(12):
+                state, plan = policy.plan(state, np.random.default_rng(1))
+                assert isinstance(plan, Plan)
+                none = 0 * plan.pulls
+                state = policy.close(
+                    policy.absorb(state, plan.stage, plan.tally(world.problem, none, none)), plan.stage
+                )
+            states.append(state.settled)
+        ignored, charged = states
+        assert np.all(ignored.plug_in.scores == 0)
+        assert np.all(charged.plug_in.scores <= 12 * math.log(0.5) + 1e-12)
+
+    def test_refuses_what_cannot_be_meant(self) -> None:
+        with pytest.raises(InvalidInput, match="missing must be one of"):
+            Anytime(missing="perhaps")
+        with pytest.raises(InvalidInput, match="no proved verdict"):
+            Session(small(1).problem).certificate()
