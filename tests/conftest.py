@@ -25,7 +25,7 @@ def pytest_configure() -> None:
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Randomness that depends on the test's own name, so that tests do not influence each other."""
-    return np.random.default_rng(list(request.node.nodeid.encode()))
+    return np.random.default_rng(list(f"{request.path.stem}::{request.node.name}".encode()))
 
 
 @pytest.fixture(scope="session")

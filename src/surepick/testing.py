@@ -68,49 +68,49 @@ class PolicyContract(ABC):
         policy, problem, state = self._start()
         for _ in range(3):
             before = policy.verdict(state).to_json()
-            one, first = policy.plan(state, np.random.default_rng(5))
-            _, second = policy.plan(state, np.random.default_rng(5))
+            first = policy.plan(state, np.random.default_rng(5))
+            second = policy.plan(state, np.random.default_rng(5))
             assert _same(first, second)
             assert policy.verdict(state).to_json() == before
             if not isinstance(first, Plan):
                 break
-            state = policy.absorb(one, first.stage, first.tally(problem, _middling(first)))
+            state = policy.update(policy.apply(state, first), first.stage, first.tally(problem, _middling(first)))
 
-    def test_adopting_a_plan_equals_planning_it(self) -> None:
-        """Plans that went through JSON lead to the same states as the planning itself."""
+    def test_a_plan_may_go_through_json(self) -> None:
+        """Plans that went through JSON lead to the same states as the plans themselves."""
         policy, problem, state = self._start()
         other = state
         for _ in range(3):
-            planned, plan = policy.plan(state, np.random.default_rng(5))
+            plan = policy.plan(state, np.random.default_rng(5))
             if not isinstance(plan, Plan):
                 break
             again = Plan.from_json(json.loads(json.dumps(plan.to_json())))
             wins = _middling(plan)
-            state = policy.absorb(planned, plan.stage, plan.tally(problem, wins))
-            other = policy.absorb(policy.adopt(other, again), plan.stage, again.tally(problem, wins))
+            state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, wins))
+            other = policy.update(policy.apply(other, again), plan.stage, again.tally(problem, wins))
             assert policy.verdict(state).to_json() == policy.verdict(other).to_json()
-            assert _same(
-                policy.plan(state, np.random.default_rng(6))[1], policy.plan(other, np.random.default_rng(6))[1]
-            )
+            assert _same(policy.plan(state, np.random.default_rng(6)), policy.plan(other, np.random.default_rng(6)))
 
     def test_partial_answers_replace_each_other(self) -> None:
         """Filing half the answers, then all, equals filing all; an early stage is not decided by half its answers."""
         policy, problem, state = self._start()
-        planned, plan = policy.plan(state, np.random.default_rng(5))
+        plan = policy.plan(state, np.random.default_rng(5))
         assert isinstance(plan, Plan)
+        planned = policy.apply(state, plan)
         wins, half = _middling(plan), plan.pulls // 2
-        part = policy.absorb(planned, plan.stage, plan.tally(problem, np.minimum(wins, half), half))
-        whole = policy.absorb(part, plan.stage, plan.tally(problem, wins))
-        direct = policy.absorb(planned, plan.stage, plan.tally(problem, wins))
+        part = policy.update(planned, plan.stage, plan.tally(problem, np.minimum(wins, half), half))
+        whole = policy.update(part, plan.stage, plan.tally(problem, wins))
+        direct = policy.update(planned, plan.stage, plan.tally(problem, wins))
         assert policy.verdict(whole).to_json() == policy.verdict(direct).to_json()
 
     def test_refuses_answers_it_did_not_ask_for(self) -> None:
         """More answers than questions belong to no stage."""
         policy, problem, state = self._start()
-        planned, plan = policy.plan(state, np.random.default_rng(5))
+        plan = policy.plan(state, np.random.default_rng(5))
         assert isinstance(plan, Plan)
-        _refused(lambda: policy.absorb(planned, plan.stage, plan.tally(problem, plan.pulls, plan.pulls + 1)))
-        _refused(lambda: policy.absorb(planned, plan.stage + 7, plan.tally(problem, plan.pulls)))
+        planned = policy.apply(state, plan)
+        _refused(lambda: policy.update(planned, plan.stage, plan.tally(problem, plan.pulls, plan.pulls + 1)))
+        _refused(lambda: policy.update(planned, plan.stage + 7, plan.tally(problem, plan.pulls)))
 
     def test_replay_equals_live(self) -> None:
         """The log alone rebuilds the session: same questions next, same verdict."""
@@ -216,11 +216,11 @@ class PolicyContract(ABC):
         """A single item, or items that no question tells apart."""
         alone = Problem.from_pairs([[1.0, 2.0], [1.0, 2.0]], names=["x", "y"])
         policy = self.policy(delta=self.delta)
-        _, verdict = policy.plan(policy.start(alone), np.random.default_rng(0))
+        verdict = policy.plan(policy.start(alone), np.random.default_rng(0))
         assert isinstance(verdict, Verdict)
         assert (verdict.status, verdict.best, verdict.also, verdict.questions) == (Status.CERTAIN, "x", ("y",), 0)
         blind = Problem([[1.0, 0.0]], [[0.0, 1.0], [0.0, 2.0]])
-        _, verdict = policy.plan(policy.start(blind), np.random.default_rng(0))
+        verdict = policy.plan(policy.start(blind), np.random.default_rng(0))
         assert isinstance(verdict, Verdict)
         assert verdict.status is Status.NOT_IDENTIFIABLE
         assert "told apart" in verdict.reason

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import planned
 from surepick import Anytime, CertificateRefused, Problem, Session, verify_certificate
 from surepick.certificate import digest
 from surepick.identify import Plan
@@ -16,11 +17,11 @@ from surepick_experiments.worlds import soare
 def certificate_of(world: World, policy: Anytime, seed: int = 0) -> dict[str, Any]:
     state, rng, judge = policy.start(world.problem), np.random.default_rng(seed), world.judge([seed, 4])
     while True:
-        state, plan = policy.plan(state, rng)
+        state, plan = planned(policy, state, rng)
         if not isinstance(plan, Plan):
             break
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
     text = json.dumps(policy.certificate(state))
     written: dict[str, Any] = json.loads(text)
     return written

@@ -331,9 +331,13 @@ def test_checks_see_the_votes_as_people_saw_them(folder, rng):
 
 
 def test_votes_in_the_policys_order_take_fewer(folder, rng):
-    (folder / "votes.csv").write_text(many_votes(rng, 400))
-    base = (folder / "items.csv", "--answers", folder / "votes.csv")
-    assert found(*base)["questions"] < found(*base, "--order", "file")["questions"]
+    asked = {"policy": 0, "file": 0}
+    for _ in range(6):
+        (folder / "votes.csv").write_text(many_votes(rng, 400))
+        for order in asked:
+            fields = found(folder / "items.csv", "--answers", folder / "votes.csv", "--order", order)
+            asked[order] += fields["questions"]
+    assert asked["policy"] < asked["file"]
 
 
 def test_other_policies_take_votes_or_say_that_they_cannot(folder, rng, capsys, monkeypatch):

@@ -188,7 +188,10 @@ def test_without_numba_the_reference_runs():
 
 
 def test_importing_everything_public_leaves_slow_libraries_alone():
-    code = "import sys, surepick, surepick_experiments.benches; print({'numba', 'scipy.stats', 'scipy.optimize'} & sys.modules.keys())"
+    code = (
+        "import sys, surepick, surepick_experiments.benches;"
+        "print({'numba', 'scipy.stats', 'scipy.optimize'} & sys.modules.keys())"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 

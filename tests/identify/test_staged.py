@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from helpers import planned
 from surepick import GOptimal, InvalidInput, Passive, Problem, RageGlm, RageGlm2, RageLinear, Status, Uniform
 from surepick.baselines.printed_forms import printed_burn_in
 from surepick.confidence.theorem import Budget
@@ -184,17 +185,17 @@ def test_exploring_again_spends_no_round_twice() -> None:
     state = policy.start(world.problem)
     judge = world.judge(4)
     while True:
-        state, plan = policy.plan(state, rng)
+        state, plan = planned(policy, state, rng)
         assert isinstance(plan, Plan)
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
         if plan.memo["kind"] == "round":
             break
     blind = {**plan.memo, "round": 3, "alive": [0, 1, 2, 3], "floors": [0.0] * 4}
     lost = Plan(plan.stage, plan.measurements, plan.pulls, blind)
     before = Stages(state.problem, state.filed[:-1])
-    state = policy.close(policy.adopt(before, lost), plan.stage)  # not one answer came
-    _, again = policy.plan(state, rng)
+    state = policy.close(policy.apply(before, lost), plan.stage)  # not one answer came
+    _, again = planned(policy, state, rng)
     assert isinstance(again, Plan)
     assert (again.memo["kind"], again.memo["round"]) == ("explore", 3)
 
@@ -221,10 +222,10 @@ def test_closing_a_stage_early() -> None:
     problem, rng = world.problem, np.random.default_rng(0)
     for missing in ("ignorable", "refuse"):
         policy = RageGlm(kappa=world.kappa, missing=missing)
-        state, plan = policy.plan(policy.start(problem), rng)
+        state, plan = planned(policy, policy.start(problem), rng)
         assert isinstance(plan, Plan)
         pulls = plan.pulls - 1
-        state = policy.absorb(state, 0, plan.tally(problem, pulls // 2, pulls))
+        state = policy.update(state, 0, plan.tally(problem, pulls // 2, pulls))
         assert policy.verdict(state).questions == 0  # the stage is not complete
         if missing == "refuse":
             with pytest.raises(CannotClose, match="cannot do without"):
@@ -239,12 +240,12 @@ def test_lost_answers_cost_questions_not_validity() -> None:
     """A stage that lost most of its answers proves nothing, and the search goes on from what it knew."""
     world = soare(3)
     policy = RageGlm(kappa=world.kappa)
-    state, plan = policy.plan(policy.start(world.problem), np.random.default_rng(0))
+    state, plan = planned(policy, policy.start(world.problem), np.random.default_rng(0))
     assert isinstance(plan, Plan)
     pulls = np.maximum(plan.pulls // 50, 1)
-    state = policy.close(policy.absorb(state, 0, plan.tally(world.problem, pulls // 2, pulls)), 0)
+    state = policy.close(policy.update(state, 0, plan.tally(world.problem, pulls // 2, pulls)), 0)
     assert len(policy.verdict(state).surviving) == len(world.problem.items)
-    _, again = policy.plan(state, np.random.default_rng(0))
+    _, again = planned(policy, state, np.random.default_rng(0))
     assert isinstance(again, Plan)
     np.testing.assert_allclose(again.memo["floors"], world.kappa)
 
@@ -327,10 +328,10 @@ def test_exploring_after_a_burn_in_takes_the_share_of_a_round(monkeypatch: pytes
     state = policy.start(world.problem)
     for questions in ({}, {"questions": math.inf}, {}):
         monkeypatch.setattr(rage_glm._Round, "adaptive", lambda *given, q=questions: replace(planned(*given), **q))
-        state, plan = policy.plan(state, np.random.default_rng(0))
+        state, plan = planned(policy, state, np.random.default_rng(0))
         assert isinstance(plan, Plan)
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
         memos.append((plan.memo["kind"], plan.memo["round"]))
     assert memos[:2] == [("burn-in", 0), ("explore", 1)]
     assert memos[2][1] == 2
@@ -347,11 +348,11 @@ def test_a_stage_that_got_no_answer_is_not_the_end(name: str) -> None:
         except InvalidInput:  # some need knowledge, some take none
             continue
         for answered in (False, True, False):
-            state, plan = policy.plan(state, np.random.default_rng(0))
+            state, plan = planned(policy, state, np.random.default_rng(0))
             assert isinstance(plan, Plan)
             pulls = plan.pulls * answered
             wins = ExpectedJudge(world.theta).wins(world.problem.measurements[plan.measurements], pulls)
-            state = policy.close(policy.absorb(state, plan.stage, plan.tally(world.problem, wins, pulls)), plan.stage)
+            state = policy.close(policy.update(state, plan.stage, plan.tally(world.problem, wins, pulls)), plan.stage)
             verdict = policy.verdict(state)
             if verdict.status.final:
                 break
@@ -361,14 +362,14 @@ def test_a_stage_that_got_no_answer_is_not_the_end(name: str) -> None:
 def test_the_static_policies_do_not_pool_the_burn_in() -> None:
     world = soare(3, angle=0.5)
     policy = Passive(kappa=world.kappa)
-    state, plan = policy.plan(policy.start(world.problem), np.random.default_rng(0))
+    state, plan = planned(policy, policy.start(world.problem), np.random.default_rng(0))
     assert isinstance(plan, Plan)
     wins = ExpectedJudge(world.theta).wins(world.problem.measurements[plan.measurements], plan.pulls)
-    state = policy.absorb(state, 0, plan.tally(world.problem, wins))
-    state, look = policy.plan(state, np.random.default_rng(0))
+    state = policy.update(state, 0, plan.tally(world.problem, wins))
+    state, look = planned(policy, state, np.random.default_rng(0))
     assert isinstance(look, Plan)
     assert look.memo["look"] == 1
-    nothing = policy.absorb(state, 1, look.tally(world.problem, look.pulls * 0, look.pulls * 0))
+    nothing = policy.update(state, 1, look.tally(world.problem, look.pulls * 0, look.pulls * 0))
     assert policy.verdict(policy.close(nothing, 1)).rivals[0].gap_high == math.inf  # no look, no width
 
 

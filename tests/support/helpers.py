@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.io import savemat
@@ -9,6 +10,7 @@ from scipy.stats import binom
 
 from surepick import Tally
 from surepick.glm import probability_of_yes
+from surepick.identify import Plan
 
 FALSE_ALARM = 1e-4
 """Chance that a statistical test fails although what it tests is true."""
@@ -48,3 +50,9 @@ def random_tally(rng, rows=40, dimension=3, most=20, scale=1.0) -> Tally:
     wins = rng.binomial(pulls, probability_of_yes(scale * vectors @ rng.normal(size=dimension)))
     wins[: dimension + 1] = np.clip(wins[: dimension + 1], 1, pulls[: dimension + 1] - 1)
     return Tally(vectors, pulls, wins)
+
+
+def planned(policy: Any, state: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Plan the next stage and apply it: the new state, and the plan, the wait or the verdict."""
+    outcome = policy.plan(state, rng)
+    return (policy.apply(state, outcome) if isinstance(outcome, Plan) else state), outcome

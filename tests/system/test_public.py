@@ -13,10 +13,10 @@ import surepick
 SOURCES = Path(surepick.__file__).parent
 TRANSLATED = {
     "validate.py": {"TypeError"},  # caught below, as what NumPy raises for the same reason
-    "colours.py": {"ValueError"},  # the same for int()
+    "io/colours.py": {"ValueError"},  # the same for int()
     "service/models.py": {"ValueError"},  # what pydantic asks of a validator
-    "design/interior.py": {"LinAlgError"},  # a start that does not span; its callers see to it
-    "identify/search.py": {"AssertionError"},  # a policy that breaks its contract
+    "design/interior_point.py": {"LinAlgError"},  # a start that does not span; its callers see to it
+    "identify/simulation.py": {"AssertionError"},  # a policy that breaks its contract
     "testing.py": {"AssertionError"},  # the same, told by pytest
     "__init__.py": {"AttributeError"},  # what Python asks of a module
     "contextual/numerics.py": {"AttributeError"},  # the same

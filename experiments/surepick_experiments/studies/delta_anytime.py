@@ -37,11 +37,11 @@ class Hasty(Anytime):
 class Unpaid(Hasty):
     """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta, at whatever look."""
 
-    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+    def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next stage, or the verdict without its price."""
         settled = state.settled
         if settled.plug_in.restarts and np.min(settled.nats(settled.leader)) >= math.log(1 / self.delta):
-            return state, replace(self.verdict(state), status=Status.CERTAIN)
+            return replace(self.verdict(state), status=Status.CERTAIN)
         return super().plan(state, rng)
 
 

@@ -52,12 +52,12 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     runner_up = ""
     about = {"instance": task["questions"], "policy": task["policy"], "seed": seed}
     while True:
-        state, outcome = policy.plan(state, rng)
+        outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
             break
         assert isinstance(outcome, Plan)  # every stage is answered at once
         wins = judge.wins(world.problem.measurements[outcome.measurements], outcome.pulls)
-        state = policy.absorb(state, outcome.stage, outcome.tally(world.problem, wins))
+        state = policy.update(policy.apply(state, outcome), outcome.stage, outcome.tally(world.problem, wins))
         pulls[outcome.measurements] += outcome.pulls
         said = policy.verdict(state)
         if len(said.surviving) > 1:

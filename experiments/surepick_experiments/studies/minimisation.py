@@ -36,11 +36,11 @@ def played(world: World, stages: int, rng: np.random.Generator) -> State:
     policy, judge = Hasty(growth=0.5), world.judge(rng)
     state = policy.start(world.problem)
     for _ in range(stages):
-        state, plan = policy.plan(state, rng)
+        plan = policy.plan(state, rng)
         if not isinstance(plan, Plan):
             break
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(world.problem, wins))
     return state.settled
 
 

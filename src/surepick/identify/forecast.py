@@ -106,7 +106,7 @@ def forecast_further(
             for stage in unsettled:
                 plan, filled = stage.plan, stage.pulls + stage.left
                 wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
-                ahead = policy.absorb(ahead, plan.stage, plan.tally(problem, wins, filled))
+                ahead = policy.update(ahead, plan.stage, plan.tally(problem, wins, filled))
                 if (filled < plan.pulls).any():  # what was skipped stays without an answer
                     ahead = policy.close(ahead, plan.stage)
             yield (

@@ -34,7 +34,7 @@ class Plan:
     pulls: Integers
     """How often each is to be asked, at least once."""
     memo: Mapping[str, Any] = field(default_factory=dict)
-    """What the guarantee must remember of the moment of planning, as JSON values: all that `adopt` needs."""
+    """What the guarantee must remember of the moment of planning, as JSON values: all that `apply` needs."""
 
     @property
     def total(self) -> int:
@@ -105,16 +105,13 @@ class Policy(Protocol[State]):
     def start(self, problem: Problem) -> State:
         """The state before the first question; refuses what cannot work, such as an impossible kappa."""
 
-    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
-        """The next stage and the state that knows of it; or Wait for open stages; or the final verdict.
+    def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
+        """The next stage; or Wait for open stages; or the final verdict. Only `apply` makes a plan count."""
 
-        With a Plan, the state returned equals `adopt(state, plan)`.
-        """
+    def apply(self, state: State, plan: Plan) -> State:
+        """The state after this stage was planned; a replay calls it with the plan as logged."""
 
-    def adopt(self, state: State, plan: Plan) -> State:
-        """The state after this stage was planned; a replay calls it with the plan as logged, deriving nothing anew."""
-
-    def absorb(self, state: State, stage: int, tally: Tally) -> State:
+    def update(self, state: State, stage: int, tally: Tally) -> State:
         """File all answers to a stage that there are by now, replacing what was filed to it before.
 
         The rows of the tally are those of the plan, in its order. Stages already evaluated stay as they are.

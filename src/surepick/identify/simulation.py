@@ -54,8 +54,7 @@ def run(
     state = policy.start(problem) if state is None else state
     planned, stretched = 0, 0
     while True:
-        before = state
-        state, outcome = policy.plan(state, rng)
+        outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
             return _shorter(outcome, stretched)
         if isinstance(outcome, Wait):
@@ -64,9 +63,8 @@ def run(
         stretched = (times - 1) * outcome.total
         if stretched:
             outcome = replace(outcome, pulls=times * outcome.pulls)
-            state = policy.adopt(before, outcome)
         wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
-        state = policy.absorb(state, outcome.stage, outcome.tally(problem, wins))
+        state = policy.update(policy.apply(state, outcome), outcome.stage, outcome.tally(problem, wins))
         planned, asked = planned + 1, asked + outcome.total
         if planned == stages:
             return policy.verdict(state)

@@ -31,15 +31,14 @@ class _Redirected:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def plan(self, state: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        _, outcome = self._policy.plan(state, rng)
+    def plan(self, state: Any, rng: np.random.Generator) -> Any:
+        outcome = self._policy.plan(state, rng)
         if not isinstance(outcome, Plan):
-            return state, outcome
+            return outcome
         turned = self._turn(state, outcome)
         if isinstance(turned, Wait):
-            return state, turned
-        stage = self._policy.stage_of(state, turned)
-        return self._policy.adopt(state, stage), stage
+            return turned
+        return self._policy.stage_of(state, turned)
 
 
 def as_counts(problem: Problem, plan: Plan) -> Integers:

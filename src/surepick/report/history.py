@@ -33,7 +33,7 @@ def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[i
     state = policy.start(problem)
     for number, stage in enumerate(stages):
         plan = stage.plan
-        state = policy.absorb(policy.adopt(state, plan), plan.stage, plan.tally(problem, stage.wins, stage.pulls))
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, stage.wins, stage.pulls))
         if (stage.pulls < plan.pulls).any():
             state = policy.close(state, plan.stage)
         if number in marks:

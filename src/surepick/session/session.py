@@ -290,7 +290,7 @@ class Session:
         """Let the policy plan; whether there is something new to hand out."""
         self._settle()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
-        _, outcome = self.policy.plan(self._state, rng)
+        outcome = self.policy.plan(self._state, rng)
         if isinstance(outcome, Plan):
             self._do({"event": "stage", **outcome.to_json()})
         elif isinstance(outcome, Verdict):
@@ -308,7 +308,7 @@ class Session:
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
-            self._state = self.policy.absorb(self._state, number, tally)
+            self._state = self.policy.update(self._state, number, tally)
             self._changed.discard(number)
         for number in range(self._settled, self.complete_stages):
             if self._stages[number].closed:
@@ -352,7 +352,7 @@ class Session:
         self._sealed = self.complete_stages
         self._settle()
         plan = Plan.from_json(event)
-        self._state = self.policy.adopt(self._state, plan)
+        self._state = self.policy.apply(self._state, plan)
         self._stages.append(AskedStage.of(plan))
 
     def _on_question(self, event: Event) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from helpers import planned
 from surepick import Anytime, Guarantee, Problem, Session, Status, find_best
 from surepick.errors import InvalidInput
 from surepick.glm import probability_of_yes, softplus, variance
@@ -94,12 +95,12 @@ class TestFactors:
     def test_no_factor_looks_ahead(self, ahead: float) -> None:
         world, theta = small(6, norm=6.0), np.array([1.0, -2.0])
         policy, judge, rng = Anytime(delta=1e-6), world.judge([0, 5]), np.random.default_rng(0)
-        state, plan = policy.plan(policy.start(world.problem), rng)
+        state, plan = planned(policy, policy.start(world.problem), rng)
         for _ in range(30):
             assert isinstance(plan, Plan)
             wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-            before_plan = policy.absorb(state, plan.stage, plan.tally(world.problem, wins)).settled
-            state, plan = policy.plan(before_plan, rng)
+            before_plan = policy.update(state, plan.stage, plan.tally(world.problem, wins)).settled
+            state, plan = planned(policy, before_plan, rng)
         assert isinstance(plan, Plan)
         state = before_plan
         rows = world.problem.rows[plan.measurements]
@@ -140,13 +141,13 @@ class TestFactors:
         policy, judge, rng = Anytime(delta=1e-6, missing=missing), world.judge([0, 5]), np.random.default_rng(0)
         state = policy.start(world.problem)
         for _ in range(30):
-            state, plan = policy.plan(state, rng)
+            state, plan = planned(policy, state, rng)
             assert isinstance(plan, Plan)
             wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-            state = policy.absorb(state, plan.stage, plan.tally(world.problem, wins))
+            state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
         before, plans = state.settled, []
         for _ in range(3):
-            state, plan = policy.plan(state, rng)
+            state, plan = planned(policy, state, rng)
             assert isinstance(plan, Plan)
             assert plan.total == 1
             plans.append(plan)
@@ -161,7 +162,7 @@ class TestFactors:
             after = state
             for place in sorted(range(3), key=lambda place: (answers[place], -place)):
                 tally = plans[place].tally(world.problem, [answers[place]])
-                after = policy.absorb(after, plans[place].stage, tally)
+                after = policy.update(after, plans[place].stage, tally)
             end = after.settled
             assert end.sealed == before.sealed + 3
             weight = math.prod(p if y else 1 - p for p, y in zip(chances, answers, strict=True))
@@ -222,7 +223,7 @@ class TestUse:
     def test_what_was_closed_is_not_waited_for(self, missing: Literal["ignorable", "charged"]) -> None:
         world, rng = small(3), np.random.default_rng(0)
         policy = Anytime(missing=missing)
-        state, plan = policy.plan(policy.start(world.problem), rng)
+        state, plan = planned(policy, policy.start(world.problem), rng)
         assert isinstance(plan, Plan)
         assert state.waiting == plan.total
         assert policy.close(state, plan.stage).settled.waiting == 0
@@ -256,11 +257,11 @@ class TestUse:
             policy = Anytime(missing=missing)
             state = policy.start(world.problem)
             for _ in range(12):
-                state, plan = policy.plan(state, np.random.default_rng(1))
+                state, plan = planned(policy, state, np.random.default_rng(1))
                 assert isinstance(plan, Plan)
                 none = 0 * plan.pulls
                 state = policy.close(
-                    policy.absorb(state, plan.stage, plan.tally(world.problem, none, none)), plan.stage
+                    policy.update(state, plan.stage, plan.tally(world.problem, none, none)), plan.stage
                 )
             states.append(state.settled)
         ignored, charged = states

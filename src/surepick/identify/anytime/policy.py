@@ -106,22 +106,21 @@ class Anytime:
             old=old_counts(self.warm, len(nothing)),
         )
 
-    def plan(self, state: State, rng: np.random.Generator) -> tuple[State, Plan | Wait | Verdict]:
+    def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next stage, whether or not earlier ones are open; or the final verdict."""
         state = state.settled
         if self._impossible(state) or self._decides(state):
-            return state, self.verdict(state)
+            return self.verdict(state)
         size = min(self._size(state), self.budget - state.asked)
         if size < 1:
             if state.sealed < len(state.filed):
-                return state, Wait("The budget is spent; answers to questions handed out are still to come.")
-            return state, self._out_of_budget(self.verdict(state))
+                return Wait("The budget is spent; answers to questions handed out are still to come.")
+            return self._out_of_budget(self.verdict(state))
         if state.early and state.waiting and self._suffices(state):
-            return state, Wait("What is asked already may decide; its answers are still to come.")
-        plan = self._draft(state, size, rng)
-        return self.adopt(state, plan), plan
+            return Wait("What is asked already may decide; its answers are still to come.")
+        return self._draft(state, size, rng)
 
-    def adopt(self, state: State, plan: Plan) -> State:
+    def apply(self, state: State, plan: Plan) -> State:
         """The state after this stage was planned; what was complete by then is evaluated for good."""
         nothing = np.zeros(len(plan.pulls), dtype=np.int64)
         return replace(
@@ -131,7 +130,7 @@ class Anytime:
             ledger=state.ledger.with_entries(plan.memo),
         )
 
-    def absorb(self, state: State, stage: int, tally: Tally) -> State:
+    def update(self, state: State, stage: int, tally: Tally) -> State:
         """File all answers to a stage that there are by now; stages already evaluated stay as they are."""
         filed = _stage(state, stage)
         pulls, wins = checked_answers(filed.plan, tally)

@@ -194,13 +194,13 @@ class Stagewise(ABC):
         self.check(problem)
         return Stages(problem)
 
-    def plan(self, state: Stages, rng: np.random.Generator) -> tuple[Stages, Plan | Wait | Verdict]:
+    def plan(self, state: Stages, rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next stage, once the last is complete; or the final verdict."""
         if state.filed and not state.last.complete:
-            return state, Wait(f"{self.name} needs all answers to stage {state.last.plan.stage} before the next.")
+            return Wait(f"{self.name} needs all answers to stage {state.last.plan.stage} before the next.")
         verdict = self.verdict(state)
         if verdict.status.final:
-            return state, verdict
+            return verdict
         draft = self.draft(state, self.standing(state) if state.filed else None)
         left = self.budget - state.asked
         fitted = draft.fitted_into(left)
@@ -211,9 +211,8 @@ class Stagewise(ABC):
                 "epsilon, or use Anytime, which starts small."
             )
         if fitted is None:
-            return state, self._out_of_budget(verdict, draft.total, left)
-        plan = Plan(len(state.filed), fitted.measurements, fitted.pulls, fitted.memo)
-        return self.adopt(state, plan), plan
+            return self._out_of_budget(verdict, draft.total, left)
+        return Plan(len(state.filed), fitted.measurements, fitted.pulls, fitted.memo)
 
     def believable(self, problem: Problem, theta: Floats) -> Floats:
         """A guess of θ*, moved to where the policy's options allow it to be."""
@@ -230,12 +229,12 @@ class Stagewise(ABC):
             numbers.append(run(problem, unlimited, judge, stages=FORESEEN_STAGES).questions)
         return f", and the whole search is forecast to take about {two_digits(float(np.median(numbers)))}"
 
-    def adopt(self, state: Stages, plan: Plan) -> Stages:
+    def apply(self, state: Stages, plan: Plan) -> Stages:
         """The state after this stage was planned."""
         nothing = np.zeros(len(plan.pulls), dtype=np.int64)
         return replace(state, filed=(*state.filed, Filed(plan, nothing, nothing)))
 
-    def absorb(self, state: Stages, stage: int, tally: Tally) -> Stages:
+    def update(self, state: Stages, stage: int, tally: Tally) -> Stages:
         """File all answers to a stage that there are by now; stages before the last are evaluated and stay."""
         filed = _stage(state, stage)
         pulls, wins = checked_answers(filed.plan, tally)
