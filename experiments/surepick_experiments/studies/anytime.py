@@ -94,4 +94,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median), delta = .05", [{name: each[name] for name in names} for each in summary["cells"]])]
 
 
-STUDY = Study("anytime", "The default policy beside the others, on all worlds.", tasks, run, summarise, draw, tables)
+STUDY = Study("anytime", "The default policy and the others, on all worlds.", tasks, run, summarise, draw, tables)

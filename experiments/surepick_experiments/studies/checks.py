@@ -278,7 +278,7 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """False alarms, and violations seen."""
     names = ("check", "scene", "runs", "alarms", "rate", "rate_high")
     parts = [[each for each in summary["cells"] if each["honest"] is honest] for honest in (True, False)]
-    titles = (f"False alarms at any of three looks, level {LEVEL:g}", "Planted violations seen")
+    titles = (f"False alarms at any of three evaluations, level {LEVEL:g}", "Planted violations detected")
     return [
         (title, [{name: each[name] for name in names} for each in part])
         for title, part in zip(titles, parts, strict=True)

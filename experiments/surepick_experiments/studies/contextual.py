@@ -214,4 +214,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ] + [("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"])]
 
 
-STUDY = Study("contextual", "regret of every contextual policy over time", tasks, run, summarise, draw, tables)
+STUDY = Study("contextual", "Regret of every contextual policy over time.", tasks, run, summarise, draw, tables)

@@ -124,4 +124,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [(title, summary["policies"])]
 
 
-STUDY = Study("supcb", "the flaw of SupCB-GLM made visible", tasks, run, summarise, draw, tables)
+STUDY = Study("supcb", "Measures the dependence that invalidates SupCB-GLM.", tasks, run, summarise, draw, tables)

@@ -203,6 +203,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Wrong verdicts", [{name: each[name] for name in names} for each in summary["cells"]])]
 
 
-STUDY = Study(
-    "delta", "Error rate against delta on hard families, with a control.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("delta", "Error rates on hard families, with a negative control.", tasks, run, summarise, draw, tables)

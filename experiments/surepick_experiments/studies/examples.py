@@ -97,4 +97,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median)", [{name: each[name] for name in names} for each in summary["cells"]])]
 
 
-STUDY = Study("examples", "Examples 1 and 2 of the paper over r.", tasks, run, summarise, draw, tables)
+STUDY = Study("examples", "Examples 1 and 2 of the paper, by r.", tasks, run, summarise, draw, tables)

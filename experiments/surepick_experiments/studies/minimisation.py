@@ -152,9 +152,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Bounds that were too high, by rule."""
-    return [("Certified bounds against a global search", summary["cells"])]
+    return [("Certified bounds and a global search", summary["cells"])]
 
 
-STUDY = Study(
-    "minimisation", "Certified bounds of Anytime against a global search.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("minimisation", "Certified bounds of Anytime and a global search.", tasks, run, summarise, draw, tables)

@@ -115,4 +115,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions", [{name: each[name] for name in names} for each in summary["cells"]])]
 
 
-STUDY = Study("zappos", "The shoe catalogue of the paper's Table 1 (look-alike).", tasks, run, summarise, draw, tables)
+STUDY = Study("zappos", "Table 1 of the paper, on synthetic or real shoes.", tasks, run, summarise, draw, tables)
