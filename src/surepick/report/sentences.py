@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from surepick.identify import Status
 
 REFUTED = (
-    "The answers refute every logistic model with these features, so intervals and ranks mean nothing; check for judges "
-    "who changed their minds, missing features or miscoded answers."
+    "The answers refute every logistic model with these features, so intervals and ranks mean nothing; check for "
+    "judges who changed their minds, missing features or miscoded answers."
 )
 """Said instead of intervals where no model fits."""
 
