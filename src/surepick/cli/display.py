@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from surepick.cli.output import print_sentences
 from surepick.identify import Forecast, Policy, Problem, Verdict
 from surepick.identify.forecast import OpenStage, forecast_further
 from surepick.io.items import ItemTable
@@ -26,7 +27,7 @@ MOST_NAMED = 12
 """Items named in a line of the live display."""
 
 MOST_LISTED = 5
-"""Rivals, rows left out and failed questions listed at the end."""
+"""Rivals listed at the end."""
 
 
 def swatch(items: ItemTable, name: str, *, width: int = 2) -> Text:
@@ -35,9 +36,9 @@ def swatch(items: ItemTable, name: str, *, width: int = 2) -> Text:
     return Text(" " * width, style=f"on {colour}") if colour else Text("")
 
 
-def named(items: ItemTable, name: str) -> Text:
-    """An item with its swatch."""
-    patch = swatch(items, name)
+def named(items: ItemTable, name: str, console: Console) -> Text:
+    """An item with its swatch, where the console shows colours."""
+    patch = swatch(items, name) if console.color_system else Text("")
     return Text.assemble(patch, " " if patch else "", items.label(name))
 
 
@@ -122,7 +123,7 @@ class LiveDisplay:
         grid.add_column(style="bold")
         grid.add_column()
         grid.add_row("questions", f"{loop.session.answered:,} answered in {time.perf_counter() - self._began:.0f} s")
-        grid.add_row("leading", named(self._items, verdict.best))
+        grid.add_row("leading", named(self._items, verdict.best, self._console))
         grid.add_row(
             f"still in: {len(verdict.surviving)} of {len(loop.session.problem.names)}",
             survivors(self._items, verdict),
@@ -143,7 +144,7 @@ class LiveDisplay:
 def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path | None = None) -> None:
     """The verdict as a sentence, the closest rivals as a table, and what was left out."""
     console = Console()
-    console.print(_claim(outcome))
+    console.print(_claim(outcome, console))
     verdict, items = outcome.verdict, outcome.items
     if verdict.rivals:
         grid = Table(title=f"Closest rivals ({min(MOST_LISTED, len(verdict.rivals))} of {len(verdict.rivals)})")
@@ -153,7 +154,9 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
         grid.add_column("excluded", justify="right")
         for rival in verdict.rivals[:MOST_LISTED]:
             grid.add_row(
-                named(items, rival.name), odds(rival.evidence), "no" if rival.name in verdict.surviving else "yes"
+                named(items, rival.name, console),
+                odds(rival.evidence),
+                "no" if rival.name in verdict.surviving else "yes",
             )
         console.print(grid)
     if outcome.ranks:
@@ -164,26 +167,20 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
         if check.alarm:
             console.print(Text.assemble(("Alarm: ", "bold red"), check.sentence))
     if not any(check.alarm for check in outcome.checks):
-        console.print(f"[dim]{len(outcome.checks)} checks of assumptions, no alarm.[/dim]", highlight=False)
+        console.print(f"[dim]{len(outcome.checks)} checks of the assumptions: no alarm.[/dim]", highlight=False)
     if outcome.forecast is not None:
         console.print(f"Estimated questions left: {outcome.forecast.sentence}.", highlight=False)
-    for title, sentences in (
-        ("rows could not be used", outcome.left_out),
-        ("questions got no answer", outcome.troubles),
-    ):
-        if sentences:
-            console.print(f"[yellow]{len(sentences):,} {title}[/yellow] (--json lists all):")
-            for sentence in sentences[:MOST_LISTED]:
-                console.print(Text(f"  {sentence}"))
+    print_sentences("rows could not be used (--json lists all)", outcome.left_out)
+    print_sentences("questions got no answer (--json lists all)", outcome.troubles)
     if state is not None and not verdict.status.final:
         console.print(f"All answers are in {state}; run the same command to go on from there.")
     if report is not None:
         console.print(f"Report: {report}")
 
 
-def _claim(outcome: Outcome) -> Text:
+def _claim(outcome: Outcome, console: Console) -> Text:
     verdict, items = outcome.verdict, outcome.items
-    best = named(items, verdict.best)
+    best = named(items, verdict.best, console)
     best.stylize("bold")
     count = len(outcome.session.problem.names)
     before, after = claim_around(verdict.status, verdict.epsilon, count=count, why=outcome.ended or "")
@@ -193,14 +190,17 @@ def _claim(outcome: Outcome) -> Text:
     none = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
     besides = f" (and {' and '.join(none)})" if none else ""
     cost = f", cost {outcome.spent:,.4g}" if outcome.spent else ""
-    said.append(f" {verdict.questions:,} answers{besides}, {outcome.seconds:.1f} s{cost}.")
+    plural = "s" * (verdict.questions != 1)
+    said.append(f" {verdict.questions:,} answer{plural}{besides}, {outcome.seconds:.1f} s{cost}.")
     for sentence in (verdict.reason, equally_good([items.label(name) for name in verdict.also])):
         if sentence:
             said.append(f" {sentence}")
     if outcome.truth is not None:
         right = "the same" if outcome.truth in (verdict.best, *verdict.also) else "another"
         said.append_text(
-            Text.assemble("\nThe truth, which the search never saw: ", named(items, outcome.truth), f" ({right}).")
+            Text.assemble(
+                "\nThe truth, which the search never saw: ", named(items, outcome.truth, console), f" ({right})."
+            )
         )
     if outcome.remaining:
         said.append(f"\n{outcome.remaining:,} recorded votes were not used.")
@@ -238,5 +238,5 @@ def _print_scores(console: Console, outcome: Outcome) -> None:
         ends = f"{known.low[place]:+.2f} … {known.high[place]:+.2f}"
         ranks = f"{known.best_rank[place]}–{known.worst_rank[place]}"
         name = outcome.session.problem.names[item]
-        grid.add_row(named(outcome.items, name), f"{known.score[place]:+.2f}", ends, ranks)
+        grid.add_row(named(outcome.items, name, console), f"{known.score[place]:+.2f}", ends, ranks)
     console.print(grid)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from surepick.cli.output import print_json
+from surepick.cli.output import print_json, print_sentences
 
 Data = Literal["adaptive", "fixed"]
 
@@ -97,17 +97,13 @@ def _print_tables(
 ) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
-    from rich.text import Text
 
     from surepick.confidence.result import pooled
 
     console = Console()
     total = pooled(recorded.answers).total
     console.print(f"{total:,} answers, {len(recorded.features)} features; fit {status}; delta = {delta:g}.")
-    if recorded.left_out:
-        console.print(f"{len(recorded.left_out):,} rows were left out (--json lists all):")
-        for sentence in recorded.left_out[:3]:
-            console.print(Text(f"  {sentence}"))
+    print_sentences("rows were left out (--json lists all)", recorded.left_out)
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
     grid.add_column("point")
     for column in ("method", "guarantee"):

@@ -149,14 +149,14 @@ def _truth(
         from surepick.io.items import feature_columns
 
         return read_theta(theta, feature_columns(table) or names)
+    from surepick.cli.output import print_sentences
     from surepick.confidence.result import pooled
     from surepick.glm import fit
     from surepick.io.votes import read_answers
 
     assert answers is not None
     recorded = read_answers(answers, items)
-    for sentence in recorded.left_out:
-        typer.echo(f"Left out: {sentence}", err=True)
+    print_sentences("rows were left out", recorded.left_out, to_stderr=True)  # the result says nothing of them
     estimate = fit(pooled(recorded.answers))
     if not estimate.converged:
         raise InvalidInput(f"The answers do not determine theta: {estimate.status.sentence}")

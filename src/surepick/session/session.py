@@ -244,6 +244,7 @@ class Session:
         if result.status.final:
             self._do({"event": "verdict", **result.to_json()})
         elif self._evaluated > self._logged_evaluations:
+            # "look" is this evaluation in the log's format: it shows something, so no answer before it can be undone.
             self._do({"event": "look", "stages": self._evaluated})
         return self._verdict or replace(result, forecaster=self.forecast)
 
