@@ -2,7 +2,7 @@
 
 import pytest
 
-from surepick import Status
+from surepick import Anytime, Problem, Status, find_best
 from surepick.report.sentences import certainty, checks_note, claim, claim_around, equally_good, odds
 
 
@@ -44,3 +44,16 @@ def test_small_sentences():
     assert equally_good([]) == ""
     assert equally_good(["red", "blue"]).endswith("red, blue.")
     assert "at most 5%" in checks_note(0.05)
+
+
+@pytest.mark.parametrize(("epsilon", "budget"), [(0.0, 500), (1.0, 500), (0.0, 2)])
+def test_a_verdict_printed_by_itself_says_the_same(epsilon, budget):
+    items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
+    verdict = find_best(
+        Problem.from_pairs(items),
+        lambda question: int(items[question.first][0] > items[question.second][0]),
+        policy=Anytime(epsilon=epsilon, budget=budget),
+    )
+    why = "" if verdict.status.decided else str(verdict.status)
+    status = verdict.status if verdict.status.decided else Status.OPEN
+    assert str(verdict).startswith(claim(status, verdict.best, epsilon, why=why))
