@@ -389,9 +389,9 @@ def test_the_report_is_one_escaped_file_with_pictures(folder):
         "How it went",
         "Where all items stand",
         "What was asked about",
-        "What has to be true",
+        "Assumptions and checks",
         "Data preparation",
-        "The same again",
+        "How to repeat this",
     ):
         assert word in text
     assert "http" not in text.replace("http://www.w3.org", "").replace("https://matplotlib.org", "").replace(

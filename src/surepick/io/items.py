@@ -1,4 +1,4 @@
-"""A table of items as people have it, turned into features; every step is recorded, to tell results in its terms.
+"""A user's table of items, turned into features; every step is recorded, so that results can be told in its terms.
 
 Column `item` names an item; `label`, `image`, `text` and `colour` are for display; all others are features: numbers as
 they are, words as categories. Without features, colours have those of `colour_features`, and other items one coordinate
@@ -48,12 +48,12 @@ COLOUR_FEATURES = (
 """Names of the columns of `colour_features`."""
 
 MOST_CATEGORIES = 30
-"""A column of more different words than this, or than two for three rows, is a text and no category."""
+"""A column with more distinct words than this, or more than two for every three rows, is text and not a category."""
 
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Items with features ready for a model, what to show of each, and how the features came about."""
+    """Items with features ready for a model, what to show of each, and how the features were made."""
 
     names: tuple[str, ...]
     features: Floats
@@ -87,7 +87,7 @@ class ItemTable:
         return Problem.from_pairs_and_items(self.features, names=self.names, seed=seed)
 
     def label(self, name: str) -> str:
-        """What to call an item before people."""
+        """The item's name as people see it."""
         return self._shown("label", name) or name
 
     def colour(self, name: str) -> str | None:
@@ -127,7 +127,7 @@ def feature_columns(table: Table, *besides: str | None) -> list[str]:
 
 
 def item_names(items: Table) -> list[str]:
-    """The names of the items, each once."""
+    """The names of the items; a repeated one is refused."""
     names = items.text("item")
     repeated, times = Counter(names).most_common(1)[0]
     if times > 1:
@@ -194,8 +194,8 @@ class _Reading:
                 categories.append(name)
             else:
                 self.steps.append(
-                    f"Column {name!r} was left out: {len(set(filled))} different words in {len(table)} rows say "
-                    "nothing that items share."
+                    f"Column {name!r} was left out: {len(set(filled))} different words in {len(table)} rows "
+                    "are text, not categories."
                 )
         return numeric, categories
 
@@ -219,7 +219,7 @@ class _Reading:
         return table.rows(kept)
 
     def finished(self, pca: int | None) -> ItemTable:
-        """Features from what is left."""
+        """Features from the rows and columns that are left."""
         names = tuple(self.table.text("item"))
         if self.from_colours:
             features = colour_features(np.array([_rgb(cell) for cell in self.table.text("colour")]))

@@ -23,7 +23,7 @@ PAUSE = 0.25
 
 
 class JudgeFailed(SurepickError):
-    """A judge's program ended, kept silent for too long, or wrote what is no answer."""
+    """A judge's program ended, gave no answer in time, or wrote something that is not an answer."""
 
 
 @dataclass(eq=False)
@@ -145,7 +145,7 @@ class _Program:
                 text=True,
                 encoding="utf-8",
                 bufsize=1,
-                start_new_session=True,  # Ctrl-C is ours; the programs are ended in order
+                start_new_session=True,  # Ctrl-C reaches only us, and we end the programs in order
             )
         except OSError as error:
             self._errors.close()
@@ -199,7 +199,7 @@ class _Program:
         self._process = None
 
     def _how_it_ended(self) -> str:
-        """What is known of the end of the process."""
+        """How the process ended, with the last line of its standard error."""
         assert self._process is not None
         assert self._errors is not None
         try:

@@ -50,7 +50,7 @@ class World:
 
     @property
     def instance(self) -> Instance:
-        """The same as `surepick.limits` takes it; refuses a tie for the best."""
+        """The world as input of `surepick.limits`; a tie for the best is refused."""
         return Instance(self.problem.measurements, self.problem.items, self.theta, names=self.problem.names)
 
     @property
@@ -67,7 +67,7 @@ class World:
         return self.shortfall(verdict) <= verdict.epsilon + 1e-12
 
     def judge(self, seed: Any = 0) -> "SimulatedJudge":
-        """Somebody who answers from this world."""
+        """A judge who answers from this world."""
         return SimulatedJudge(self.theta, np.random.default_rng(seed))
 
 

@@ -132,7 +132,7 @@ def draw_questions(names: Sequence[str], questions: Floats, path: Path, *, bound
 def draw_appearances(
     names: Sequence[str], counts: Floats, colours: Sequence[str], path: Path, *, most: int = 30
 ) -> None:
-    """How many answers each item took part in, the `most` frequent ones, each bar in its colour."""
+    """A bar for each of the `most` items with the most answers, in the item's colour."""
     order = np.argsort(-counts, kind="stable")[:most]
     with figure(path, size=(7.2, 1.0 + 0.21 * len(order))) as (axes,):
         axes.barh(
@@ -140,7 +140,7 @@ def draw_appearances(
         )
         axes.set_yticks(range(len(order)), [names[place] for place in order])
         axes.set_ylim(len(order) - 0.4, -0.6)
-        axes.set_xlabel("answers it took part in")
+        axes.set_xlabel("answers about it")
         axes.grid(visible=False, axis="y")
 
 

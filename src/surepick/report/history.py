@@ -41,7 +41,7 @@ def verdicts_over_time(session: Session, points: int = CURVE_POINTS) -> Iterator
 
 
 def appearances(session: Session) -> Integers:
-    """Answers that each item took part in."""
+    """Number of answers about each item."""
     counts = np.zeros(len(session.problem.items), dtype=np.int64)
     for stage in session.progress()[1]:
         for item in session.problem.about[stage.plan.measurements].T:
@@ -69,16 +69,16 @@ class ScoreTable:
     """Number of all items, of which `items` are the leading ones."""
     delta: float
     refuted: bool
-    """Whether the answers refute every logistic model, so that no interval means anything."""
+    """Whether the answers refute every logistic model; then the intervals mean nothing."""
 
     @property
     def best_rank(self) -> Integers:
-        """No item ranks higher than this: as many are proven better."""
+        """The highest rank still possible: one more than the number of items proven better."""
         return np.asarray(1 + self.better.sum(axis=0))
 
     @property
     def worst_rank(self) -> Integers:
-        """No item ranks lower than this: as many are proven worse."""
+        """The lowest rank still possible: the number of all items less those proven worse."""
         return np.asarray(self.count - self.better.sum(axis=1))
 
     def top(self, k: int) -> Integers | None:
@@ -121,5 +121,5 @@ def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Sc
 
 
 def _answered(session: Session) -> list[OpenStage]:
-    """The longest run of answered stages: which answers of an open one come first may depend on what they are."""
+    """The answered stages from the first on. In an open stage, which answers come first may depend on what they are."""
     return list(takewhile(lambda stage: not stage.left.any(), session.progress()[1]))

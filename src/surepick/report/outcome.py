@@ -14,7 +14,7 @@ from surepick.report.history import ScoreTable, score_table
 from surepick.session import Session
 
 LEVEL = 0.05
-"""Chance of any false alarm of the checks of assumptions."""
+"""Chance of any false alarm among the checks of the assumptions."""
 
 ENDINGS = ("answer", "tie", "skip", "undo")
 """Events that say what has become of a question; the last one counts."""
@@ -22,7 +22,7 @@ ENDINGS = ("answer", "tie", "skip", "undo")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Numbers of questions for the same task."""
+    """How many questions other ways need for the same task."""
 
     least: float | None
     """No method with this delta asks fewer on average (proved); None where it cannot be computed."""
@@ -37,7 +37,7 @@ class Comparison:
 
 
 def compare(world: World, *, delta: float, seed: int) -> Comparison:
-    """Simulate and compute what others need in this world; seconds."""
+    """Compute the lower bound for this world and simulate RAGE-GLM in it; takes seconds."""
     problem = world.problem
     try:
         least = lower_bound(
@@ -55,12 +55,12 @@ def compare(world: World, *, delta: float, seed: int) -> Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A session at its end, or where it was left."""
+    """A session when the search ended or was interrupted."""
 
     session: Session
     items: ItemTable
     command: str
-    """What to type to get the same."""
+    """What to type to get the same result."""
     seconds: float
     ended: str | None = None
     """Why no more was asked, where that is not the verdict: "votes ran out", "cost cap reached", "judges failed" or
@@ -74,13 +74,13 @@ class Outcome:
     """The best item, where the judge was simulated and it is known."""
     comparison: Comparison | None = None
     recorded: Answers | None = None
-    """Recorded votes as they were shown, where such were replayed."""
+    """The recorded votes as they were shown, where votes were replayed."""
     remaining: int | None = None
     """Recorded votes that were not needed."""
     forecast: Forecast | None = None
     """How many more questions it may take, where that was simulated while it ran."""
     ranks: bool = False
-    """Whether the fields are to hold intervals on scores and ranks."""
+    """Whether `to_json` includes intervals for scores and ranks."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -106,18 +106,18 @@ class Outcome:
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """Whether what the verdict takes for granted is in doubt."""
+        """Whether the assumptions of the verdict are in doubt."""
         recorded = self.recorded
         return self.session.checks(level=LEVEL) if recorded is None else check_all(recorded, level=LEVEL)
 
     @cached_property
     def scores(self) -> ScoreTable | None:
-        """Intervals on the scores and ranks of all items; takes seconds."""
+        """Intervals for the scores and ranks of all items; takes seconds."""
         return score_table(self.session, delta=self.verdict.delta)
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """All rows of all files that could not be used."""
+        """Sentences about all rows of all files that could not be used."""
         return (*self.items.left_out, *self.unused)
 
     def to_json(self) -> dict[str, Any]:

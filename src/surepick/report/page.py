@@ -1,4 +1,4 @@
-"""The report of a search as one HTML file that needs nothing else: pictures are inside, everything shown is escaped."""
+"""The report of a search as one self-contained HTML file; pictures are embedded and all text is escaped."""
 
 import math
 import tempfile
@@ -171,7 +171,7 @@ def _assumptions(outcome: Outcome) -> str:
         for check in outcome.checks
     )
     return (
-        f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        f"<h2>Assumptions and checks</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
         f'<p class="note">{checks_note(LEVEL)}</p>'
     )
 
@@ -189,7 +189,7 @@ def _preparation(outcome: Outcome) -> str:
 
 def _again(outcome: Outcome) -> str:
     return (
-        f"<h2>The same again</h2><pre>{escape(outcome.command)}</pre>"
+        f"<h2>How to repeat this</h2><pre>{escape(outcome.command)}</pre>"
         f'<p class="note">surepick {__version__}. With <code>--certificate FILE</code> the proof is written as '
         "data, and <code>surepick verify-certificate FILE</code> derives it again from the counts alone.</p>"
     )

@@ -97,7 +97,7 @@ class Session:
 
     @classmethod
     def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
-        """Rebuild a session from its log, as text lines or events; `policy` is needed only for one of your own."""
+        """Rebuild a session from its log, as text lines or events; pass `policy` only if it is not of this package."""
         events = parse_events(lines)
         if not events or events[0].get("event") != "session":
             raise InvalidInput("A session's log begins with an event 'session'; this one does not.")
@@ -122,7 +122,7 @@ class Session:
 
     @classmethod
     def resume(cls, path: str | PathLike[str], *, policy: Policy[Any] | None = None) -> "Session":
-        """Go on with the session whose log is this file; a half-written last line, as a crash leaves it, is cut off."""
+        """Go on with the session whose log is this file; a half-written last line, left by a crash, is cut off."""
         session = cls.replay(read_journal(Path(path)), policy=policy)
         session._journal = Journal(Path(path))
         return session
@@ -233,7 +233,7 @@ class Session:
         return next((number for number in range(self._evaluated, count) if not self._stages[number].answered), count)
 
     def verdict(self) -> Verdict:
-        """The verdict: final and for ever once reached, else `open` with what is known from answered stages.
+        """The verdict: final once reached, else `open` with what is known from answered stages.
 
         An open one has a `forecast` of further questions, simulated when it is first read.
         """
@@ -289,7 +289,7 @@ class Session:
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
     def _plan(self) -> bool:
-        """Let the policy plan; whether there is something new to hand out."""
+        """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
         outcome = self.policy.plan(self._state, rng)
