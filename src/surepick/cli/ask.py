@@ -16,9 +16,9 @@ from surepick.cli.find import (
     REPORT_HELP,
     SEED_HELP,
     Kind,
+    conclude,
     open_session,
 )
-from surepick.cli.output import print_json
 
 
 def ask(
@@ -42,12 +42,12 @@ def ask(
 
     from rich.console import Console
 
-    from surepick.cli.display import BackgroundForecast, print_outcome
+    from surepick.cli.display import BackgroundForecast
     from surepick.identify import Anytime
     from surepick.io.items import read_items
     from surepick.judges.recorded import avoiding
     from surepick.judges.terminal import TerminalJudge
-    from surepick.report import Outcome, write_report
+    from surepick.report import Outcome
     from surepick.session import AskLoop
 
     table = read_items(items, pca=pca)
@@ -74,13 +74,4 @@ def ask(
         ended="interrupted",
         forecast=forecast.known(session),
     )
-    if report is not None:
-        write_report(outcome, report)
-    if json:
-        print_json(outcome.to_json())
-    else:
-        print_outcome(outcome, state=path, report=report)
-    if interrupted:
-        raise typer.Exit(130)
-    if not outcome.verdict.status.decided:
-        raise typer.Exit(1)
+    conclude(outcome, state=path, report=report, json=json, interrupted=interrupted)

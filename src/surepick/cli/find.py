@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from surepick.identify import Policy, Problem
     from surepick.io.items import ItemTable
     from surepick.judges import World
+    from surepick.report import Outcome
     from surepick.session import ReplyingJudge, Session
 
 Kind = Literal["pairs", "items", "both"]
@@ -97,14 +98,14 @@ def find(
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
     import time
 
-    from surepick.cli.display import BackgroundForecast, LiveDisplay, print_outcome
+    from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput
     from surepick.io.items import read_items
     from surepick.io.votes import read_votes
     from surepick.judges import RecordedJudge, ReproducibleJudge, only_recorded, warm_answers
     from surepick.judges.program import ProgramJudge
     from surepick.registry import policy_named
-    from surepick.report import Outcome, compare, write_report
+    from surepick.report import Outcome, compare
     from surepick.session import AskLoop, FunctionJudge
 
     if (judge is not None) + (answers is not None) + simulate != 1:
@@ -168,6 +169,14 @@ def find(
     if certificate is not None and outcome.certificate is not None:
         certificate.parent.mkdir(parents=True, exist_ok=True)
         certificate.write_text(json_module.dumps(outcome.certificate))
+    conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, json: bool, interrupted: bool) -> None:
+    """Write the report, print the outcome, and exit with a code that says how the search ended."""
+    from surepick.cli.display import print_outcome
+    from surepick.report import write_report
+
     if report is not None:
         write_report(outcome, report)
     if json:
