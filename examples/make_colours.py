@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import CSS4_COLORS
 
-from surepick.io.colours import cielab, parse_colour
+from surepick.io.items import cielab, parse_colour
 
 WANTED = 60
 WORDS = ("light", "medium", "dark", "deep", "pale", "blanched", "dodger", "corn", "midnight", "steel", "sky", "sea",

@@ -14,7 +14,7 @@ from surepick import Answers, Anytime, Guarantee, InvalidInput, Problem, Session
 from surepick.checks import SKIP, TIE, Check
 from surepick.checks.prequential import Expert, highest_likelihood, log_evidence
 from surepick.glm import Tally, fit
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick_experiments.studies import Options, find_study, run_study
 from surepick_experiments.studies.checks import VIOLATIONS, played
 

@@ -17,7 +17,7 @@ from surepick.checks import CHECKS, Answers
 from surepick.identify import Anytime, Policy, Problem, Uniform
 from surepick.report.figures import figure
 from surepick.session import Question, Session
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick_experiments.studies.identification import exact_limits, groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 

@@ -6,7 +6,7 @@ from surepick import validate
 from surepick._arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
-from surepick.io.colours import colour_features
+from surepick.io.items import colour_features
 from surepick.judges.simulated import World
 
 CLOSE_ENOUGH = 0.1

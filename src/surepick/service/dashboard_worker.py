@@ -17,9 +17,9 @@ from scipy.special import expit
 from surepick.checks import SKIP, TIE, Answers, check_all
 from surepick.glm import Tally, fit
 from surepick.identify.forecast import outdated
-from surepick.report.history import appearances, standing
+from surepick.report.history import appearances, score_table
 from surepick.session import Session
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick.store import Database, log
 from surepick.store.schema import studies
 
@@ -74,7 +74,7 @@ def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
 
 def insight(session: Session) -> dict[str, Any]:
     """What is shown besides the verdict and the forecast, as JSON values."""
-    known = standing(session, delta=session.policy.delta, most=MOST_ITEMS)
+    known = score_table(session, delta=session.policy.delta, most=MOST_ITEMS)
     table = answers_of(session.problem, session.log)
     return {
         "answers": session.answered,

@@ -188,7 +188,7 @@ class Planner:
             seq = filing.file_messages(connection, study, hand.phase, session, hand.head, now)
             if seq == hand.head:
                 return
-            sealed = max(hand.sealed, session.complete_stages)
+            sealed = max(hand.sealed, session.answered_stages)
             self._update(connection, study, head=seq, sealed=sealed, answered=session.answered)
         hand.head, hand.written, hand.sealed, hand.waits = seq, len(session.log), sealed, False
 

@@ -98,9 +98,9 @@ def _compare_state(row: sa.RowMapping, session: Session, report: Report) -> None
     report.answers = session.answered
     if row["answered"] != session.answered:
         report.wrong.append(f"The study counts {row['answered']} answers, its log has {session.answered}.")
-    if row["sealed"] > session.complete_stages:
+    if row["sealed"] > session.answered_stages:
         report.wrong.append(
-            f"{row['sealed']} stages are sealed, but only {session.complete_stages} are complete in the log."
+            f"{row['sealed']} stages are sealed, but only {session.answered_stages} are complete in the log."
         )
     shown = None if row["verdict"] is None else json.loads(row["verdict"])
     final = None if session.final is None else session.final.to_json()

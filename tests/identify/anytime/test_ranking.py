@@ -6,7 +6,7 @@ from helpers import most_failures
 from surepick import Anytime, Problem, Session, Uniform
 from surepick.identify.anytime.ranking import proven_better
 from surepick.judges import World
-from surepick.report.history import standing
+from surepick.report.history import score_table
 
 ITEMS = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0], [0.9, 0.9], [-0.5, 0.4]])
 THETA = np.array([2.5, 1.5])
@@ -23,7 +23,7 @@ def searched(seed: int, theta: np.ndarray = THETA, **options) -> Session:
 
 def test_the_best_has_rank_one_and_ranks_hold_the_truth():
     session = searched(1)
-    known = standing(session, delta=0.05)
+    known = score_table(session, delta=0.05)
     truth = 1 + ((ITEMS @ THETA)[:, None] < ITEMS @ THETA).sum(axis=1)
     best = session.problem.index(session.verdict().best)
     assert known.items[0] == best
@@ -55,11 +55,11 @@ def test_a_verdict_by_the_posterior_proves_no_rank():
     verdict = session.verdict()
     assert verdict.status.decided
     assert len(verdict.surviving) == 1
-    assert standing(session, delta=0.2).worst_rank[0] > 1
+    assert score_table(session, delta=0.2).worst_rank[0] > 1
 
 
 def test_before_any_answer_nothing_is_known():
-    assert standing(Session(Problem.from_pairs(ITEMS)), delta=0.05) is None
+    assert score_table(Session(Problem.from_pairs(ITEMS)), delta=0.05) is None
 
 
 def test_other_policies_rank_by_their_intervals():
@@ -68,6 +68,6 @@ def test_other_policies_rank_by_their_intervals():
     session = Session(problem, Uniform(budget=300), seed=2)
     while questions := session.ask(1):
         session.tell(questions[0].id, judge(questions[0]))
-    known = standing(session, delta=0.05)
+    known = score_table(session, delta=0.05)
     assert np.all(known.best_rank <= known.worst_rank)
     assert known.better.any()

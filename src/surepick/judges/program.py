@@ -1,4 +1,4 @@
-"""Who answers: a program that reads questions and writes answers, recorded votes, or a simulated judge."""
+"""Programs as judges: each gets one question at a time as a line of JSON and writes one line of JSON back."""
 
 import json
 import queue
@@ -7,124 +7,77 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from surepick.answer import Answer, read_answer
 from surepick.errors import InvalidInput, SurepickError
-from surepick.glm import probability_of_yes
 from surepick.io.items import ItemTable
-from surepick.judges import RecordedJudge
-from surepick.session import Answer, Question
-
-ANSWERS: dict[Any, Answer] = {
-    **dict.fromkeys((1, True, "1", "a", "first", "yes"), 1),
-    **dict.fromkeys((0, False, "0", "b", "second", "no"), 0),
-    "tie": "tie",
-    "skip": None,
-}
-"""What a program may say in the field `answer` or `winner`."""
+from surepick.session import Question, Reply
 
 PAUSE = 0.25
 """Seconds before the first retry; twice as long before each further one."""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """An answer, who gave it, and what it cost; or no answer and why."""
-
-    answer: Answer
-    judge: str | None = None
-    cost: float | None = None
-    """None where nobody is paid."""
-    trouble: str = ""
-
-
-class Panel(Protocol):
-    """One or several judges."""
-
-    @property
-    def seats(self) -> int:
-        """How many questions they can answer at the same time."""
-
-    def ask(self, question: Question) -> Reply:
-        """Answer a question; called from as many threads as there are seats."""
-
-    def close(self) -> None:
-        """Nothing more will be asked."""
-
-
-@dataclass(frozen=True, eq=False)
-class SimulatedPanel:
-    """Answers drawn from θ; each depends on the seed and the question's number alone, so resuming changes nothing."""
-
-    theta: NDArray[np.float64]
-    seed: int
-    seats: int = 1
-
-    def ask(self, question: Question) -> Reply:
-        """1 with probability 1/(1+exp(−xᵀθ))."""
-        draw = np.random.default_rng([self.seed, question.id, 2]).random()
-        return Reply(int(draw < probability_of_yes(question.vector @ self.theta)))
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedPanel:
-    """Recorded votes, one after the other."""
-
-    judge: RecordedJudge
-    seats: int = 1
-
-    def ask(self, question: Question) -> Reply:
-        """The next vote on this question."""
-        return Reply(self.judge(question))
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
 class JudgeFailed(SurepickError):
-    """A judge's program ended, kept silent for too long, or wrote what is no answer."""
+    """A judge's program ended, gave no answer in time, or wrote something that is not an answer."""
 
 
 @dataclass(eq=False)
-class ProgramPanel:
-    """Processes of one command; each gets one question at a time as a line of JSON and writes one line of JSON back."""
+class ProgramJudge:
+    """`at_once` processes of one command, which answer side by side."""
 
     command: str
     items: ItemTable
-    seats: int = 1
+    at_once: int = 1
     timeout: float = 60.0
     retries: int = 2
     cost_per_question: float = 0.0
     _idle: "queue.SimpleQueue[_Program]" = field(default_factory=queue.SimpleQueue, init=False)
-    _all: "list[_Program]" = field(default_factory=list, init=False)
+    _programs: "list[_Program]" = field(default_factory=list, init=False)
+    _closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise InvalidInput(f"--judge {self.command!r} is no command line ({error}).") from None
+            raise InvalidInput(f"--judge {self.command!r} is not a command line ({error}).") from None
         if not words:
             raise InvalidInput("--judge is empty; name a program that reads questions and writes answers.")
-        self._all = [_Program(words, str(number + 1)) for number in range(self.seats)]
-        for program in self._all:
-            program.start()  # a command that is not there is refused before anything is asked
+        self._programs = [_Program(words, str(number + 1)) for number in range(self.at_once)]
+        for program in self._programs:
+            program.start()  # a command that does not exist is refused before anything is asked
             self._idle.put(program)
 
+    def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
+        """Keep every process busy; at the end, or when nobody wants more replies, the processes are ended."""
+        out: dict[Future[Reply], Question] = {}
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
+            while True:
+                while len(out) < self.at_once and (question := next_question()) is not None:
+                    out[pool.submit(self.ask, question)] = question
+                if not out:
+                    return
+                done, _ = wait(out, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield out.pop(future), future.result()
+        finally:
+            self.close()  # first, or the threads would wait for answers that nobody wants
+            pool.shutdown()
+            self.close()  # a thread may have started a process in between
+
     def ask(self, question: Question) -> Reply:
-        """The answer of the next idle process; a failed one is started anew and asked again, `retries` times."""
-        program = self._idle.get()
+        """The answer of the next idle process; one that failed is restarted and asked again, `retries` times."""
+        program, trouble = self._idle.get(), "the search has ended"
         try:
             line = json.dumps(question_for_judge(question, self.items))
             for attempt in range(self.retries + 1):
+                if self._closed:
+                    break
                 if attempt:
                     time.sleep(PAUSE * 2 ** (attempt - 1))
                 try:
@@ -139,13 +92,14 @@ class ProgramPanel:
             self._idle.put(program)
 
     def close(self) -> None:
-        """End all processes."""
-        for program in self._all:
+        """End all processes; nothing more will be asked."""
+        self._closed = True
+        for program in self._programs:
             program.stop()
 
 
 def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
-    """What a program gets to know of a question: `first` wins, or `second`; or yes/no about `first`."""
+    """What a program is told of a question: which of `first` and `second`, or yes/no about `first`."""
     assert question.first is not None  # problems made from items have items in all questions
     shown = {"first": items.display(question.first)}
     if question.second is None:
@@ -156,13 +110,14 @@ def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
 
 def _answer(told: dict[str, Any], question: Question) -> Answer:
     said = told.get("answer", told.get("winner"))
-    said = said.strip().lower() if isinstance(said, str) else said
+    shown = tuple(name for name in (question.first, question.second) if name is not None)
     try:
-        return ANSWERS[said]
-    except (KeyError, TypeError):
+        # A reply without an answer is a mistake of the program; a skip has a word of its own.
+        return read_answer("" if said is None else said, shown)
+    except InvalidInput as error:
+        why = str(error).rstrip(".")
         raise JudgeFailed(
-            f"question {question.id} was answered {json.dumps(told)[:80]}; "
-            'the field "answer" must be 1, 0, "a", "b", "yes", "no", "tie" or "skip"'
+            f"question {question.id} was answered {json.dumps(told)[:80]}; {why[0].lower()}{why[1:]}"
         ) from None
 
 
@@ -190,7 +145,7 @@ class _Program:
                 text=True,
                 encoding="utf-8",
                 bufsize=1,
-                start_new_session=True,  # Ctrl-C is ours; the programs are ended in order
+                start_new_session=True,  # Ctrl-C reaches only us, and we end the programs in order
             )
         except OSError as error:
             self._errors.close()
@@ -209,7 +164,7 @@ class _Program:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except OSError:
-            raise JudgeFailed(self._obituary()) from None
+            raise JudgeFailed(self._how_it_ended()) from None
         end = time.monotonic() + timeout
         while True:
             try:
@@ -217,7 +172,7 @@ class _Program:
             except queue.Empty:
                 raise JudgeFailed(f"no answer to question {number} within {timeout:g} seconds") from None
             if told is None:
-                raise JudgeFailed(self._obituary())
+                raise JudgeFailed(self._how_it_ended())
             if not told.strip():
                 continue
             try:
@@ -243,8 +198,8 @@ class _Program:
             self._errors.close()
         self._process = None
 
-    def _obituary(self) -> str:
-        """What is known of the end of the process."""
+    def _how_it_ended(self) -> str:
+        """How the process ended, with the last line of its standard error."""
         assert self._process is not None
         assert self._errors is not None
         try:
