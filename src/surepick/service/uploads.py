@@ -1,4 +1,4 @@
-"""What people upload, checked: items from JSON, CSV or Parquet, and pictures. Nothing is fetched, nothing unpacked."""
+"""Checks what people upload: items from JSON, CSV or Parquet, and pictures. Nothing is fetched, nothing unpacked."""
 
 import base64
 import binascii
@@ -15,8 +15,7 @@ from surepick.errors import InvalidInput
 from surepick.io.items import DISPLAYED, read_items
 from surepick.service.models import ItemIn, StudySettings
 from surepick.service.settings import Settings
-from surepick.store import studies
-from surepick.store.studies import Image, Item
+from surepick.store.studies import Image, Item, StudyOptions
 
 CELL_BYTES = 100_000
 """Longest cell of an uploaded table."""
@@ -29,12 +28,12 @@ _SIGNATURES = {
 }
 
 
-def study_settings(given: StudySettings) -> studies.Settings:
-    """The settings as the store has them; a policy by name, with delta, epsilon and budget among its options."""
+def study_options(given: StudySettings) -> StudyOptions:
+    """The settings as the store takes them: a policy by name, with delta, epsilon and budget among its options."""
     policy: dict[str, Any] = {"delta": given.delta, "epsilon": given.epsilon, **given.options, "name": given.policy}
     if given.budget is not None:
         policy["budget"] = given.budget
-    return studies.Settings(given.title, given.kind, policy, given.lease, given.seed)
+    return StudyOptions(given.title, given.kind, policy, given.lease, given.seed)
 
 
 def items_from_json(
@@ -44,20 +43,20 @@ def items_from_json(
     if len(given) > limits.items:
         raise InvalidInput(f"A study may have at most {limits.items:,} items, got {len(given):,}.")
     items, images = [], {}
-    for each in given:
-        if each.features is not None and len(each.features) > limits.features:
-            raise InvalidInput(f"An item may have at most {limits.features:,} features, got {len(each.features):,}.")
-        picture = _picture(each.image, limits, files or {})
+    for one in given:
+        if one.features is not None and len(one.features) > limits.features:
+            raise InvalidInput(f"An item may have at most {limits.features:,} features, got {len(one.features):,}.")
+        picture = _picture(one.image, limits, files or {})
         if picture is not None:
             images[picture.name] = picture
         items.append(
             Item(
-                each.name,
-                each.label,
-                each.text,
-                each.colour,
+                one.name,
+                one.label,
+                one.text,
+                one.colour,
                 "" if picture is None else picture.name,
-                None if each.features is None else tuple(each.features),
+                None if one.features is None else tuple(one.features),
             )
         )
     names = [item.name for item in items]
@@ -70,7 +69,7 @@ def items_from_json(
 def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[list[ItemIn], tuple[str, ...]]:
     """Items of a CSV or Parquet file, and in sentences how its columns became features; see `surepick.io.items`.
 
-    A row that cannot be used is refused: whoever uploads can mend it.
+    A row that cannot be used is refused, not left out: whoever uploads the file can correct it.
     """
     name = Path(filename).name
     suffix = Path(filename).suffix.lower()
