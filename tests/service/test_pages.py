@@ -44,7 +44,7 @@ def test_the_admins_pages_are_for_the_admin(service: InProcessService) -> None:
         assert "Log in" in page(service, path, "surepick_admin=forged")
     cookie = log_in(service)
     assert "a secret title" in page(service, "/", cookie)
-    assert "Begin the study" in page(service, "/new", cookie)
+    assert "Start the study" in page(service, "/new", cookie)
     assert f'data-study="{study}"' in page(service, f"/study/{study}", cookie)
     assert service.client.get("/study/nosuchstudy", headers={"Cookie": cookie}).status_code == 404
 

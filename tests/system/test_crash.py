@@ -15,11 +15,11 @@ def test_no_acknowledged_answer_is_lost_when_processes_are_killed(database_url: 
 
 ORPHAN = """
 import os, signal, threading, time
-from surepick.service.serve import Process, supervise
+from surepick.service.serve import ChildProcess, supervise
 if os.fork() == 0:
     os._exit(0)
 threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
-supervise([Process("sleeper", lambda: time.sleep(60))])
+supervise([ChildProcess("sleeper", lambda: time.sleep(60))])
 print("ended well")
 """
 

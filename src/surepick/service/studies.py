@@ -34,7 +34,7 @@ LIVE_SECONDS = 0.5
 """How often a live view asks for changes."""
 
 NEW_PHASE = (
-    "A new phase begins: evidence about the items is gathered from the start, and its verdict is wrong with "
+    "A new phase starts: evidence about the items is gathered from the start, and its verdict is wrong with "
     "probability at most delta by itself. Earlier answers are kept and exported, but no longer count."
 )
 REVOKED = "The link no longer works; answers given with it stay."
