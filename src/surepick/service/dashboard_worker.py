@@ -1,8 +1,8 @@
 """What the dashboard shows besides the verdict: scores, checks of assumptions, judges' agreement, and the forecast.
 
 None of it decides anything. It may take long, so it has processes of its own, on any number of machines; a lease on the
-study (`INSIGHT`, `FORECAST`) sees to it that one of them computes. A forecast takes longest, so it has a process and a
-lease of its own. Results are derived from the log, so their commits need not wait for the disk.
+study ensures that one of them computes. A forecast takes longest, so it has a process and a lease of its own. Results
+are derived from the log, so their commits need not wait for the disk.
 """
 
 import json
@@ -21,8 +21,8 @@ from surepick.report.history import appearances, standing
 from surepick.session import Session
 from surepick.session.table import answers_of
 from surepick.store import Database, log
-from surepick.store.leases import FORECAST, INSIGHT, Lease
-from surepick.store.schema import studies
+from surepick.store.database import Lease
+from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, studies
 
 PAUSE_SECONDS = 1.0
 """Least time between two insights of a study; twice what the last one took if that is more."""
@@ -53,7 +53,7 @@ def update_insights(database: Database, clock: Callable[[], float] = time.time) 
     found = False
     for row in due:
         begun = clock()
-        if not _claim(database, INSIGHT, row.id, begun):
+        if not _claim(database, INSIGHT_LEASE, row.id, begun):
             continue
         found = True
         with database.reading() as connection:
@@ -63,7 +63,7 @@ def update_insights(database: Database, clock: Callable[[], float] = time.time) 
         with database.writing(durable=False) as connection:
             # Not if a new phase has begun: its insight must not be about the items of the old one.
             same = (studies.c.id == row.id, studies.c.phase == row.phase)
-            INSIGHT.release(connection, *same, until=clock() + pause, insight=seen, insight_head=row.head)
+            INSIGHT_LEASE.release(connection, *same, until=clock() + pause, insight=seen, insight_head=row.head)
     return found
 
 
@@ -102,7 +102,7 @@ def update_forecasts(database: Database, clock: Callable[[], float] = time.time)
     due = [row for row in rows if row.forecast is None or outdated(json.loads(row.forecast)["at"], row.answers)]
     for row in due:
         begun = clock()
-        if not _claim(database, FORECAST, row.id, begun):
+        if not _claim(database, FORECAST_LEASE, row.id, begun):
             continue
         with database.reading() as connection:
             session = log.replay(connection, row.id, row.phase)
@@ -111,7 +111,7 @@ def update_forecasts(database: Database, clock: Callable[[], float] = time.time)
         pause = 2 * (clock() - begun)
         with database.writing(durable=False) as connection:
             same = (studies.c.id == row.id, studies.c.phase == row.phase)
-            FORECAST.release(connection, *same, until=clock() + pause, forecast=json.dumps(found))
+            FORECAST_LEASE.release(connection, *same, until=clock() + pause, forecast=json.dumps(found))
     return bool(due)
 
 
@@ -145,7 +145,7 @@ def _judges(table: Answers) -> dict[str, dict[str, Any]]:
 
 _insights_due = (
     sa.select(studies.c.id, studies.c.phase, studies.c.head)
-    .where(studies.c.head != studies.c.insight_head, INSIGHT.available, studies.c.state != "archived")
+    .where(studies.c.head != studies.c.insight_head, INSIGHT_LEASE.available, studies.c.state != "archived")
     .order_by(studies.c.insight_until)
 )
 
@@ -155,7 +155,7 @@ _forecasts_due = (
         studies.c.state.in_(["running", "paused"]),
         studies.c.decided.is_(None),
         studies.c.answers >= sa.bindparam("least"),
-        FORECAST.available,
+        FORECAST_LEASE.available,
     )
     .order_by(studies.c.forecast_until)
 )

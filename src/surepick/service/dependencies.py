@@ -23,7 +23,7 @@ from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
 from surepick.service.settings import Settings
 from surepick.store import Database, GroupCommit
-from surepick.store.database import Handler
+from surepick.store.group_commit import Handler
 from surepick.store.schema import server
 from surepick.store.streams import Streams
 

@@ -126,7 +126,7 @@ def _study_from_file(path: Path, database: Database, settings: Settings, base: s
 
 
 @dataclass(frozen=True)
-class Process:
+class ChildProcess:
     """What a process does, and what to clean up when it has died."""
 
     name: str
@@ -134,21 +134,21 @@ class Process:
     clean_up: Callable[[], None] = lambda: None
 
 
-def processes_of(settings: Settings, workers: int, listening: socket.socket) -> list[Process]:
+def processes_of(settings: Settings, workers: int, listening: socket.socket) -> list[ChildProcess]:
     """All processes of a service."""
-    processes = [Process(f"worker {number}", lambda: _serve(settings, listening)) for number in range(workers)]
+    processes = [ChildProcess(f"worker {number}", lambda: _serve(settings, listening)) for number in range(workers)]
     for number in range(settings.planners):
         name = f"{socket.gethostname()}-{os.getpid()}-{number}"
         processes.append(_planner(settings, name))
     if settings.planners:
         processes += [
-            Process("insights", lambda: _background(settings, update_insights)),
-            Process("forecasts", lambda: _background(settings, update_forecasts)),
+            ChildProcess("insights", lambda: _background(settings, update_insights)),
+            ChildProcess("forecasts", lambda: _background(settings, update_forecasts)),
         ]
     return processes
 
 
-def supervise(processes: Sequence[Process]) -> None:
+def supervise(processes: Sequence[ChildProcess]) -> None:
     """Run all until SIGINT or SIGTERM."""
     stopping = False
 
@@ -189,7 +189,7 @@ def supervise(processes: Sequence[Process]) -> None:
             end = float("inf")
 
 
-def _fork(process: Process) -> int:
+def _fork(process: ChildProcess) -> int:
     """Start a process. Only this thread runs here and no connection is open, so nothing is shared by mistake."""
     supervisor = os.getpid()
     pid = os.fork()
@@ -221,7 +221,7 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _planner(settings: Settings, name: str) -> Process:
+def _planner(settings: Settings, name: str) -> ChildProcess:
     def plan() -> None:
         database, stopping = Database(settings.database), _stop_signal()
         planner = Planner(database, name=name, linger=LINGER_SECONDS)
@@ -234,7 +234,7 @@ def _planner(settings: Settings, name: str) -> Process:
         release(database, name)
         database.close()
 
-    return Process("planner", plan, clean_up)
+    return ChildProcess("planner", plan, clean_up)
 
 
 def _background(settings: Settings, update: Callable[[Database], bool]) -> None:

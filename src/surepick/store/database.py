@@ -1,16 +1,13 @@
-"""A database by URL (SQLite in WAL mode or PostgreSQL), its transactions, and group commit.
+"""A database by URL (SQLite in WAL mode or PostgreSQL), its transactions, and leases on its rows.
 
-`open_database` connects and migrates; `Database` gives transactions; `GroupCommit` lets many requests of one process
-share a commit. What the store refuses besides unusable input is here too: `NotFound`, `Conflict`, `Forbidden`.
+`open_database` connects and migrates; `Database` gives transactions; `Lease` lets one of several processes work on a
+row. What the store refuses besides unusable input is here too: `NotFound`, `Conflict`, `Forbidden`.
 """
 
-import queue
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
-from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,9 +21,6 @@ from surepick.errors import InvalidInput, SurepickError
 
 BUSY_SECONDS = 30.0
 """How long a write transaction waits for another one on SQLite; all of them are short."""
-
-MOST_REQUESTS = 500
-"""Requests that share a transaction at most: a larger one would let its first request wait too long."""
 
 _WRITES = "surepick_writes"
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
@@ -104,76 +98,78 @@ class Database:
         self._engine.dispose()
 
 
-Handler = Callable[[Database, sa.Connection, Sequence[Any]], Sequence[Any]]
-"""Carries out several requests of one kind inside one transaction; one result per request, in the same order.
+@dataclass(frozen=True)
+class Lease:
+    """Columns by which at most one holder works on a row at a time; a holder that died keeps it until a deadline only.
 
-A refused request has the exception as its result and has written nothing: an exception raised instead would roll back
-the requests of others.
-"""
+    A row is available when nobody holds it or the deadline has passed. To claim is an UPDATE with that condition:
+    whoever changes the row has it. To renew is to move the deadline, to release is to clear it. Deadlines are compared
+    with the clock of the process that asks, so clocks of machines on one database must agree to well within a lease.
 
-_Job = tuple[Handler, Any, "Future[Any]"]
+    A deadline alone does not stop a slow holder that believes in an expired lease. Where that matters the row has a
+    term as well, which grows with every change of the holder and which each of its transactions compares
+    (`Planner._lock`).
 
-
-class GroupCommit:
-    """All writes of judges' requests in a process go through one thread, and many of them share a transaction.
-
-    A commit costs a write to the disk, however much is in it. While one commit is under way further requests queue up,
-    and the next transaction carries them out together. Each request is acknowledged only after its own commit, so
-    whatever a judge was told is on the disk.
-
-    Requests come from any thread; `close` carries out what is queued.
+    Conditions have the parameters `now` and, where there is a column for it, `holder`.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="group commit", daemon=True)
-        self._thread.start()
+    key: sa.Column[Any]
+    until: sa.Column[Any]
+    holder: sa.Column[Any] | None = None
+    """Null while nobody holds the row. Without this column only the deadline tells."""
 
-    def submit(self, handler: Handler, request: Any) -> "Future[Any]":
-        """A future of the handler's result; it is set once the transaction is committed."""
-        future: Future[Any] = Future()
-        self._jobs.put((handler, request, future))
-        return future
+    @property
+    def never_claimed(self) -> sa.ColumnElement[bool]:
+        """Rows that nobody holds or held since the last release."""
+        return sa.false() if self.holder is None else self.holder.is_(None)
 
-    def close(self) -> None:
-        """Carry out what is queued, then stop."""
-        self._jobs.put(None)
-        self._thread.join()
+    @property
+    def expired(self) -> sa.ColumnElement[bool]:
+        """Rows whose holder let the deadline pass."""
+        late = self.until < sa.bindparam("now")
+        return late if self.holder is None else sa.and_(self.holder.is_not(None), late)
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            jobs = [job]
-            while len(jobs) < MOST_REQUESTS and not self._jobs.empty():
-                following = self._jobs.get()
-                if following is None:
-                    self._jobs.put(None)
-                    break
-                jobs.append(following)
-            # A request whose caller went away is dropped here. After this it can no longer be cancelled: its rows may
-            # be committed, and the result must say so.
-            wanted = [job for job in jobs if job[2].set_running_or_notify_cancel()]
-            if wanted:
-                self._commit(wanted)
+    @property
+    def available(self) -> sa.ColumnElement[bool]:
+        """Rows that `holder` may claim: held by nobody, by itself, or by one whose deadline has passed."""
+        if self.holder is None:
+            return self.expired
+        return sa.or_(self.never_claimed, self.holder == sa.bindparam("holder"), self.until < sa.bindparam("now"))
 
-    def _commit(self, jobs: list[_Job]) -> None:
-        results: list[Any] = []
-        try:
-            with self._database.writing() as connection:
-                for handler, group in groupby(jobs, key=lambda job: job[0]):
-                    results.extend(handler(self._database, connection, [request for _, request, _ in group]))
-        except Exception as error:  # from the database, or a bug: the whole transaction was rolled back
-            if len(jobs) > 1:  # one of them broke it; alone, the others succeed
-                for job in jobs:
-                    self._commit([job])
-            else:
-                jobs[0][2].set_exception(error)
-            return
-        for (_, _, future), result in zip(jobs, results, strict=True):
-            if isinstance(result, SurepickError):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
+    def claim(
+        self, connection: sa.Connection, row: str, *, now: float, seconds: float, holder: str | None = None, **more: Any
+    ) -> bool:
+        """Take or keep the row, and set the columns `more` with it; whether it was available."""
+        claimed = connection.execute(
+            sa.update(self.key.table)
+            .where(self.key == row, self.available)
+            .values({self.until.name: now + seconds, **self._held_by(holder), **more}),
+            {"now": now, "holder": holder},
+        )
+        return claimed.rowcount == 1
+
+    def claim_locked(self, connection: sa.Connection, deadlines: Mapping[str, float], holder: str, **more: Any) -> None:
+        """Take rows that this transaction has locked, or keep rows held already, each with a deadline of its own."""
+        if deadlines:
+            connection.execute(
+                sa.update(self.key.table)
+                .where(self.key == sa.bindparam("row"))
+                .values({self.until.name: sa.bindparam("deadline"), **self._held_by(holder), **more}),
+                [{"row": row, "deadline": deadline} for row, deadline in deadlines.items()],
+            )
+
+    def extend(self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float, **more: Any) -> None:
+        """Move the deadline of rows that are held, and set the columns `more` with it; 0 lets it pass now."""
+        connection.execute(sa.update(self.key.table).where(*rows).values({self.until.name: until, **more}))
+
+    def release(
+        self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float = 0.0, **more: Any
+    ) -> None:
+        """Make rows available at once, or without a holder's column from `until` on, and set the columns `more`."""
+        self.extend(connection, *rows, until=until, **self._held_by(None), **more)
+
+    def _held_by(self, holder: str | None) -> dict[str, str | None]:
+        return {} if self.holder is None else {self.holder.name: holder}
 
 
 def open_database(url: str) -> Database:

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 
 from surepick.answer import Answer, read_answer
 from surepick.session import Session, file_answer
-from surepick.store.leases import QUESTION
-from surepick.store.schema import events, messages, questions
+from surepick.store.schema import QUESTION_LEASE, events, messages, questions
 
 Event = dict[str, Any]
 
@@ -125,7 +124,7 @@ def _mark_answered(connection: sa.Connection, answered: dict[str, bool]) -> None
 
 def expired_questions() -> sa.ColumnElement[bool]:
     """Questions whose judge let the deadline pass without a message in the log."""
-    return sa.and_(QUESTION.expired, questions.c.answered.is_(False))
+    return sa.and_(QUESTION_LEASE.expired, questions.c.answered.is_(False))
 
 
 _not_in_log = (

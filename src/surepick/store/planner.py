@@ -29,8 +29,7 @@ from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
 from surepick.store.database import Database
-from surepick.store.leases import PLANNER, QUESTION
-from surepick.store.schema import evaluations, messages, questions, studies
+from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, messages, questions, studies
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -142,7 +141,7 @@ class Planner:
         if held:
             with self._database.writing(durable=False) as connection:
                 ours = (studies.c.planner == self.name, studies.c.id.in_(held))
-                PLANNER.extend(connection, *ours, until=self._clock() + LEASE_SECONDS)
+                PLANNER_LEASE.extend(connection, *ours, until=self._clock() + LEASE_SECONDS)
 
     def _plan_study(self, study: str) -> None:
         lease = self._claim(study)
@@ -167,7 +166,7 @@ class Planner:
         with self._database.writing(durable=False) as connection:
             ours = studies.c.planner == self.name
             term = sa.case((ours, studies.c.term), else_=studies.c.term + 1)
-            if not PLANNER.claim(connection, study, now=now, seconds=LEASE_SECONDS, holder=self.name, term=term):
+            if not PLANNER_LEASE.claim(connection, study, now=now, seconds=LEASE_SECONDS, holder=self.name, term=term):
                 return None
             row = connection.execute(_locked, {"the_study": study}).one()
         if lease is None or lease.term != row.term:
@@ -252,14 +251,14 @@ class Planner:
         lease.head, lease.written = head, len(lease.session.log)
 
     def _update(self, connection: sa.Connection, study: str, **changes: Any) -> None:
-        PLANNER.extend(connection, studies.c.id == study, until=self._clock() + LEASE_SECONDS, **changes)
+        PLANNER_LEASE.extend(connection, studies.c.id == study, until=self._clock() + LEASE_SECONDS, **changes)
 
 
 def release(database: Database, planner: str, study: str | None = None) -> None:
     """Give back a study, or all that this planner holds, so that another need not wait for the lease to expire."""
     held = [studies.c.planner == planner] if study is None else [studies.c.planner == planner, studies.c.id == study]
     with database.writing() as connection:
-        PLANNER.release(connection, *held)
+        PLANNER_LEASE.release(connection, *held)
 
 
 def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
@@ -342,19 +341,19 @@ _with_messages = (
     sa.select(messages.c.study)
     .distinct()
     .join(studies, studies.c.id == messages.c.study)
-    .where(messages.c.seq.is_(None), messages.c.at <= sa.bindparam("before"), PLANNER.available)
+    .where(messages.c.seq.is_(None), messages.c.at <= sa.bindparam("before"), PLANNER_LEASE.available)
 )
 
 _with_expired = (
     sa.select(questions.c.study)
     .distinct()
     .join(studies, sa.and_(studies.c.id == questions.c.study, studies.c.phase == questions.c.phase))
-    .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER.available)
+    .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER_LEASE.available)
 )
 
 _ready = (
     sa.select(sa.func.count())
-    .where(questions.c.study == studies.c.id, QUESTION.never_claimed, questions.c.phase == studies.c.phase)
+    .where(questions.c.study == studies.c.id, QUESTION_LEASE.never_claimed, questions.c.phase == studies.c.phase)
     .scalar_subquery()
     .label("ready")
 )
@@ -365,5 +364,5 @@ _recent = (
     .label("recent")
 )
 _supply_of_all = sa.select(studies.c.id, studies.c.phase, studies.c.demand, _ready, _recent).where(_askable)
-_supply = _supply_of_all.where(PLANNER.available)
+_supply = _supply_of_all.where(PLANNER_LEASE.available)
 _supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))

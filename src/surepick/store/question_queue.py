@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.errors import InvalidInput, SurepickError
 from surepick.store.database import Conflict, Database, Forbidden, NotFound
-from surepick.store.leases import QUESTION
-from surepick.store.schema import judges, messages, questions, studies
+from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
@@ -101,7 +100,7 @@ def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestion
     begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
     # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
     until = [min(now + lease, since + MOST_LEASES * lease) for since in begun]
-    QUESTION.claim_locked(
+    QUESTION_LEASE.claim_locked(
         connection,
         {question["id"]: deadline for question, deadline in zip(given, until, strict=True)},
         request.judge,
@@ -270,7 +269,7 @@ _ready = (
     sa.select(questions, sa.literal(0).label("turn"))
     .where(
         questions.c.study == sa.bindparam("the_study"),
-        QUESTION.never_claimed,
+        QUESTION_LEASE.never_claimed,
         questions.c.phase == sa.bindparam("the_phase"),
     )
     .order_by(questions.c.number)

@@ -12,6 +12,8 @@ Streams of contextual decisions (`streams`, `stream_events`) have nothing to do 
 
 import sqlalchemy as sa
 
+from surepick.store.database import Lease
+
 metadata = sa.MetaData()
 
 server = sa.Table(
@@ -177,3 +179,15 @@ stream_events = sa.Table(
     sa.Column("token", sa.Text, nullable=False, comment="Names the transaction that wrote it."),
     sa.Column("body", sa.Text, nullable=False, comment="A line of the contextual session's log as JSON."),
 )
+
+QUESTION_LEASE = Lease(questions.c.id, questions.c.leased_until, questions.c.judge)
+"""Of the judge to whom a question was handed out. When it expires the planner skips the question, so that the study
+need not wait for that judge; a late answer still counts until the stage is evaluated."""
+
+PLANNER_LEASE = Lease(studies.c.id, studies.c.planner_until, studies.c.planner)
+"""Of the planner with the study's session in memory; `term` guards its writes. When it expires any planner may take
+over and replay the log."""
+
+INSIGHT_LEASE = Lease(studies.c.id, studies.c.insight_until)
+FORECAST_LEASE = Lease(studies.c.id, studies.c.forecast_until)
+"""Of the dashboard worker that computes. No holder and no term: what an overtaken one writes is true as well."""

@@ -15,8 +15,17 @@ from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.store import log
 from surepick.store.database import Conflict, NotFound
-from surepick.store.leases import QUESTION
-from surepick.store.schema import evaluations, events, images, items, judges, messages, questions, studies
+from surepick.store.schema import (
+    QUESTION_LEASE,
+    evaluations,
+    events,
+    images,
+    items,
+    judges,
+    messages,
+    questions,
+    studies,
+)
 
 State = Literal["running", "paused", "closed", "archived"]
 
@@ -219,7 +228,7 @@ def begin_phase(
     # Questions that no judge has seen are withdrawn; those held by judges may still be answered, in their own phase.
     connection.execute(
         sa.delete(questions).where(
-            questions.c.study == study, QUESTION.never_claimed, questions.c.phase == locked["phase"]
+            questions.c.study == study, QUESTION_LEASE.never_claimed, questions.c.phase == locked["phase"]
         )
     )
     log.append(connection, study, phase, head, session.log, now)
@@ -345,7 +354,7 @@ def forget_judge(connection: sa.Connection, study: str, judge: str) -> int:
 
 def _expire_questions(connection: sa.Connection, study: str, judge: str) -> None:
     held = (questions.c.study == study, questions.c.judge == judge, questions.c.answered.is_(False))
-    QUESTION.extend(connection, *held, until=0.0)
+    QUESTION_LEASE.extend(connection, *held, until=0.0)
 
 
 def _keep_pictures(connection: sa.Connection, study: str, pictures: Iterable[Image]) -> None:
