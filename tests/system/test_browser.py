@@ -119,7 +119,7 @@ def test_a_judge_for_whom_no_second_question_is_ready_asks_now_and_then(client: 
     assert answer(page, "keyboard")
     asked: list[str] = []
     page.on("request", lambda sent: asked.append(sent.url) if "/questions" in sent.url else None)
-    page.wait_for_timeout(2_000)  # with the last question in hand
+    page.wait_for_timeout(2_000)  # while the last question is shown
     assert 1 <= len(asked) < 10
     answer_to_the_end(page, "keyboard")
     assert client.result(study)["status"] == "budget spent"
@@ -226,7 +226,7 @@ def test_the_dashboard_moves_live(client: ServiceClient, visit: Any) -> None:
     board.get_by_role("button", name="Pause").click()
     expect(board.locator("#state")).to_have_text("paused")
     client.wait_until(study, "answers", 4)
-    for _ in range(2):  # questions in hand may be answered while it pauses
+    for _ in range(2):  # questions held may be answered while it is paused
         if page.locator("#question").is_visible():
             answer(page, "mouse")
     expect(page.locator("#notice-title")).to_have_text("A short break")

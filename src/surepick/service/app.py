@@ -62,6 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for routes in (judging.router, studies.router, streams.router, router):
         app.include_router(routes)
     pages.install(app)
+    # Outermost, so that a body is limited before anything reads it, and refusals have the headers too.
     app.add_middleware(RequestLimits, upload_bytes=chosen.upload_bytes)
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -48,6 +48,7 @@ class JudgeLink:
 def shared_secret(database: Database) -> str:
     """The secret that signs links, the same for all processes on a database; made when first needed."""
     with database.writing() as connection:
+        # Several processes may start at once: the first secret stays, and all read that one.
         connection.execute(database.insert_new(server), [{"key": "link secret", "value": secrets.token_urlsafe(32)}])
         secret: str = connection.execute(sa.select(server.c.value).where(server.c.key == "link secret")).scalar_one()
     return secret
@@ -125,6 +126,8 @@ class Service:
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
     """Failed attempts, by address: nobody shall guess tokens fast."""
 
+    # Both limits are kept in memory: each worker has its own, so a visitor gets at most `workers` times the rate. That
+    # is enough against floods and guessing, and costs no write to the database.
     def __post_init__(self) -> None:
         self.streams = Streams(self.database)
         self.judges = RateLimit(self.settings.rate, BURST_SECONDS * self.settings.rate)
@@ -150,6 +153,8 @@ async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -
     if bearer is not None and service.credentials.is_admin(bearer.credentials):
         return
     cookie = request.cookies.get(COOKIE)
+    # A browser sends the cookie whichever site made the page, but never a bearer token: only a cookie needs the check
+    # of the origin.
     if bearer is None and cookie is not None and service.credentials.is_admins_cookie(cookie, service.clock()):
         if request.method in ("GET", "HEAD") or same_origin(request):
             return

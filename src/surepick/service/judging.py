@@ -53,7 +53,7 @@ async def take_questions(
     study: StudyId,
     judge: KnownJudge,
     service: ServiceDep,
-    n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to have in hand.")] = 1,
+    n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to hold.")] = 1,
 ) -> QuestionsOut:
     """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
 
@@ -65,7 +65,10 @@ async def take_questions(
         wanted = LeaseQuestions(study, judge.judge, n, service.clock())
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
+            # Reading blocks its thread, and the event loop serves everybody: so in another thread.
             return await run_in_threadpool(_shown, service, study, taken)
+        # Every attempt is a transaction of its own, so a request that waits holds no lock. The first one has told the
+        # planner how many questions are wanted.
         await asyncio.sleep(RETRY_SECONDS)
 
 

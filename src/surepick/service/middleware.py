@@ -16,8 +16,8 @@ CONTENT_POLICY = (
 
 HEADERS = (
     (b"content-security-policy", CONTENT_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),  # an uploaded image stays an image
+    (b"referrer-policy", b"no-referrer"),  # addresses of studies go to nobody
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
@@ -101,6 +101,7 @@ class RateLimit:
         left, at = self._buckets.pop(visitor, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         missing = max(0.0, 1.0 - left)
+        # Put back at the end: the order of the dictionary is the order of the last visits.
         self._buckets[visitor] = (left if missing else left - 1.0, now)
         if len(self._buckets) > MOST_VISITORS:
             self._buckets.popitem(last=False)

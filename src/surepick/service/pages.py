@@ -63,6 +63,7 @@ async def _login_page(request: Request, error: Exception) -> Response:
 
 
 async def _admin(request: Request, service: ServiceDep) -> None:
+    # By cookie only: a browser that opens an address sends no bearer token.
     if not service.credentials.is_admins_cookie(request.cookies.get(COOKIE, ""), service.clock()):
         raise _NotLoggedIn
 
@@ -134,7 +135,7 @@ def change_page(request: Request, study: StudyId, service: ServiceDep) -> Respon
 
 @router.get("/study/{study}/result", dependencies=_for_admin)
 def result_page(request: Request, study: StudyId, service: ServiceDep) -> Response:
-    """The result, to print."""
+    """The result as a page to print."""
     with service.database.reading() as connection:
         sheet = result_sheet(connection, study, service.clock())
     return templates.TemplateResponse(request, "result.html", sheet)

@@ -96,6 +96,7 @@ def _listen(host: str, port: int) -> socket.socket:
     end = time.monotonic() + BIND_SECONDS
     while True:
         listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        # Lets a restarted service have the port while connections of its predecessor are still closing.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
@@ -138,6 +139,7 @@ def processes_of(settings: Settings, workers: int, listening: socket.socket) -> 
     """All processes of a service."""
     processes = [ChildProcess(f"worker {number}", lambda: _serve(settings, listening)) for number in range(workers)]
     for number in range(settings.planners):
+        # The same name for a replacement: it may claim at once what its predecessor held.
         name = f"{socket.gethostname()}-{os.getpid()}-{number}"
         processes.append(_planner(settings, name))
     if settings.planners:
@@ -160,6 +162,7 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
         signal.signal(number, stop)
     running = {_fork(process): (process, time.monotonic()) for process in processes}
     while not stopping:
+        # Asked without blocking: Python resumes a blocking wait after a signal handler, and would not see `stopping`.
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             time.sleep(WATCH_SECONDS)
@@ -209,6 +212,7 @@ def _fork(process: ChildProcess) -> int:
 
 
 def _end_with(supervisor: int) -> None:
+    # A process whose parent dies gets another parent; this is how it learns that the supervisor was killed.
     while os.getppid() == supervisor:
         time.sleep(WATCH_SECONDS)
     os._exit(0)  # at once: whatever is not committed was not acknowledged

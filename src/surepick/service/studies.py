@@ -105,7 +105,7 @@ def change_state(study: StudyId, body: StateIn, service: ServiceDep) -> StateIn:
 
 @router.post("/studies/{study}/items")
 def change_items(study: StudyId, body: ItemsIn, service: ServiceDep) -> PhaseOut:
-    """Add and remove items midway; the answer says what that means for the guarantee."""
+    """Add and remove items during a study; the response says what that means for the guarantee."""
     if not body.add and not body.remove:
         raise InvalidInput("There is nothing to change: name items to add or to remove.")
     added, images = uploads.items_from_json(body.add, service.settings)
@@ -131,8 +131,9 @@ def show_history(study: StudyId, service: ServiceDep) -> list[dict[str, Any]]:
 @router.get("/studies/{study}/events", response_class=EventSourceResponse)
 async def live(study: StudyId, request: Request, service: ServiceDep) -> EventSourceResponse:
     """Server-sent events: the study as in GET /studies/{study}, now and whenever it changes."""
-    first = await run_in_threadpool(_summary, service, study)
+    first = await run_in_threadpool(_summary, service, study)  # before the response begins: it may be a 404
 
+    # Changes come from planners in other processes, so the database is asked. PostgreSQL could notify, SQLite cannot.
     async def news() -> AsyncIterator[dict[str, str]]:
         shown = None
         current = first
@@ -167,7 +168,7 @@ def export_study(
 
 @router.post("/studies/{study}/judges", status_code=201)
 def add_judge(study: StudyId, body: JudgeIn, request: Request, service: ServiceDep) -> JudgeOut:
-    """Invite a judge: the answer has the link to send."""
+    """Invite a judge: the response has the link to send."""
     now = service.clock()
     until = now + 86_400 * (service.settings.link_days if body.days is None else body.days)
     with service.database.writing() as connection:
@@ -198,7 +199,7 @@ def revoke_judge(study: StudyId, judge: Id, service: ServiceDep) -> Consequence:
 
 @router.delete("/studies/{study}/judges/{judge}")
 def forget_judge(study: StudyId, judge: Id, service: ServiceDep) -> Consequence:
-    """Delete a judge's data; the answer says what that means for the certificate."""
+    """Delete a judge's data; the response says what that means for the certificate."""
     with service.database.writing() as connection:
         studies.forget_judge(connection, study, judge)
     return Consequence(consequence=FORGOTTEN)

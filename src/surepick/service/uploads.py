@@ -20,6 +20,8 @@ from surepick.store.studies import Image, Item, StudyOptions
 CELL_BYTES = 100_000
 """Longest cell of an uploaded table."""
 
+# The content decides what an image is, not its name or declared type: a file that a browser would take for a page or a
+# script must not be served from this address. SVG is refused because it can hold scripts.
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": ("image/png", "png"),
     b"\xff\xd8\xff": ("image/jpeg", "jpg"),
@@ -73,7 +75,7 @@ def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[l
     """
     name = Path(filename).name
     suffix = Path(filename).suffix.lower()
-    if content[:4] == b"PAR1":
+    if content[:4] == b"PAR1":  # what the file is, whatever its name says
         suffix = ".parquet"
         _refuse_large_parquet(content, limits)
     elif suffix in (".parquet", ".pq"):
@@ -113,6 +115,8 @@ def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
     import pyarrow.parquet as pq
 
     try:
+        # From the cheapest check to the dearest: the footer first, then text columns as dictionaries, which hold a
+        # repeated text once. Only what passes is read as a table.
         meta = pq.read_metadata(io.BytesIO(content))
         schema = pq.read_schema(io.BytesIO(content))
         groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
@@ -174,4 +178,5 @@ def _picture(given: str, limits: Settings, files: Mapping[str, bytes]) -> Image 
     if not known:
         raise InvalidInput(f"An image must be PNG, JPEG, GIF or WebP; this one begins with {content[:8]!r}.")
     media_type, ending = known[0]
+    # Named by its content: the same picture is stored once, and its address cannot be guessed.
     return Image(f"{hashlib.sha256(content).hexdigest()[:24]}.{ending}", media_type, content)

@@ -98,6 +98,7 @@ def forecast(row: sa.RowMapping) -> Json | None:
     found = {} if row["forecast"] is None else json.loads(row["forecast"])
     if row["decided"] is not None or "further" not in found:
         return None
+    # Simulated when there were `at` answers; those since are subtracted. Until it is decided at least one is left.
     since = row["answers"] - found["at"]
     numbers = {name: found[name] for name in ("low", "further", "high")}
     return {name: None if number is None else max(1, round(number - since)) for name, number in numbers.items()}
@@ -156,7 +157,7 @@ def _answers(connection: sa.Connection, study: str) -> Table:
         .order_by(messages.c.at, messages.c.question, messages.c.turn)
     )
     rows = list(connection.execute(wanted).mappings())
-    last = {row["question"]: row["turn"] for row in rows}
+    last = {row["question"]: row["turn"] for row in rows}  # rows of a question are in the order of their turns
     table = []
     for row in rows:
         pair = row["second"] is not None

@@ -149,13 +149,15 @@ def _fit_all(
 
 def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMessage | SurepickError:
     """Whether the message fits what is on record about its question; its turn if so."""
-    refused = _unknown(request, question)
-    if refused is not None:
-        return refused
+    if question is None or question.study != request.study or question.judge != request.judge:
+        return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
+    if question.revoked:
+        return Forbidden("This judge's link was revoked.")
     words = SINGLE_WORDS if question.second is None else PAIR_WORDS
     if request.said not in words:
         return InvalidInput(f"The answer to this question must be one of {', '.join(words)}, got {request.said!r}.")
     last = record[-1] if record else None
+    # Without a turn the message may be new or sent again. After an undo both would look alike, so the turn is required.
     turn = request.turn
     if turn is None:
         if last == "undo":
@@ -223,12 +225,6 @@ def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage) 
     }
 
 
-def _unknown(request: SubmitAnswer, question: Any) -> SurepickError | None:
-    if question is None or question.study != request.study or question.judge != request.judge:
-        return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
-    return Forbidden("This judge's link was revoked.") if question.revoked else None
-
-
 def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]]:
     """All messages about these questions, in order."""
     found: dict[str, list[str]] = {}
@@ -252,6 +248,8 @@ _last_said = (
 )
 _turns = sa.select(sa.func.count()).where(messages.c.question == questions.c.id).scalar_subquery().label("turn")
 
+# Held are questions without a message, or whose last message is an undo. Messages count before the planner has put them
+# into the log; otherwise a page that is reloaded would show a question again that was just answered.
 _held = (
     sa.select(questions, _turns)
     .where(

@@ -136,6 +136,7 @@ class Streams:
         # which is ahead of the log then, and the next request replays the log.
         memory = self._known.pop(stream, None)
         if memory is not None:
+            # From the last event known, not the first unknown: its token tells whether the memory is of this log.
             recent = events_of(connection, stream, memory.head - 1)
             if recent and recent[0]["token"] == memory.token:
                 memory.session.follow((json.loads(event["body"]) for event in recent[1:]), check=False)

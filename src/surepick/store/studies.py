@@ -214,7 +214,7 @@ def begin_phase(
     session = Session(
         problem_of(settings["kind"], list(present.values())),
         policy_named(options.pop("name"), **options),
-        seed=settings["seed"] + phase,
+        seed=settings["seed"] + phase,  # another random stream than in earlier phases
     )
     if removed:
         connection.execute(
@@ -330,6 +330,8 @@ def forget_judge(connection: sa.Connection, study: str, judge: str) -> int:
     )
     connection.execute(sa.update(questions).where(questions.c.judge == judge).values(judge=pseudonym))
     connection.execute(sa.update(messages).where(messages.c.judge == judge).values(judge=pseudonym))
+    # The text is searched first, because most events have another judge; then the field itself is compared, because an
+    # item may be called like the id.
     mentioned = sa.select(events.c.seq, events.c.body).where(
         events.c.study == study, events.c.body.contains(json.dumps(judge), autoescape=True)
     )

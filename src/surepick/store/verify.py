@@ -54,6 +54,7 @@ def verify_study(connection: sa.Connection, study: str) -> Report:
     report = Report(study, row["title"])
     logged = log.rows(connection, study)
     report.events = len(logged)
+    # Without gaps: two planners that wrote at once, or a lost commit, would show here.
     if [event["seq"] for event in logged] != list(range(row["head"])):
         report.wrong.append(f"The log should have the events 0 to {row['head'] - 1} and has {len(logged)}.")
     events = {event["seq"]: (event["phase"], json.loads(event["body"])) for event in logged}
@@ -128,6 +129,7 @@ def _compare_questions(connection: sa.Connection, study: str, sessions: dict[int
         known = asked[row["phase"]].get(row["number"])
         if known is None or (known.stage, known.first, known.second) != (row["stage"], row["first"], row["second"]):
             report.wrong.append(f"Question {row['id']} is not the one in the log.")
+        # Where a message is not in the log yet, the table may be ahead of the log: an undo marks its question at once.
         elif not row["waiting"] and row["answered"] == (row["number"] in waiting_ids[row["phase"]]):
             state = "answered" if row["answered"] else "not answered"
             report.wrong.append(f"Question {row['id']} is {state}, unlike in the log.")
