@@ -1,14 +1,14 @@
-// What several pages need: requests, elements, and how an item looks.
+// Shared by several pages: requests, elements, and how an item is shown.
 
 export class Refused extends Error {
-  /** The server understood and said no; `message` is its sentence. */
+  /** The server understood the request and refused it; `message` is its sentence. */
   constructor(status, sentence) {
     super(sentence);
     this.status = status;
   }
 }
 
-/** Send a request; the answer's JSON. Throws Refused for a clear no, TypeError or another error where trying again may help. */
+/** Send a request; the answer's JSON. Throws Refused where the server refuses, another error where trying again may help. */
 export async function request(method, path, { body, token, keepalive = false } = {}) {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const form = body instanceof FormData;

@@ -1,4 +1,4 @@
-// Two small charts as SVG. They are drawn anew with every change.
+// Two small charts as SVG. Each change draws them from scratch.
 
 const SPACE = "http://www.w3.org/2000/svg";
 const WIDTH = 560;
@@ -18,7 +18,7 @@ function frame(height, label) {
 function ticks(low, high, count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   const first = Math.ceil(low / step - 1e-9);
   return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, place) => (first + place) * step);
 }
@@ -31,7 +31,7 @@ export function lines(series, needed) {
   const height = 260;
   const [left, right, top, bottom] = [34, 118, 8, 26];
   const chart = frame(height, "Evidence against each rival over the number of answers");
-  const points = series.flatMap((each) => each.points);
+  const points = series.flatMap((one) => one.points);
   const farthest = Math.max(1, ...points.map(([x]) => x));
   const highest = Math.min(3 * needed, Math.max(1.25 * needed, ...points.map(([, y]) => y)));
   const x = (value) => left + (value / farthest) * (WIDTH - left - right);
@@ -45,18 +45,18 @@ export function lines(series, needed) {
   }
   chart.append(shape("line", { class: "needed", x1: left, x2: WIDTH - right, y1: y(needed), y2: y(needed) }));
   const names = [];
-  series.forEach((each, number) => {
-    if (!each.points.length) return;
+  series.forEach((one, number) => {
+    if (!one.points.length) return;
     const colour = `var(--line-${number % 8})`;
-    const path = each.points.map(([across, up]) => `${x(across).toFixed(1)},${y(up).toFixed(1)}`).join(" ");
+    const path = one.points.map(([across, up]) => `${x(across).toFixed(1)},${y(up).toFixed(1)}`).join(" ");
     const line = shape("polyline", { class: "series", points: path });
     line.style.stroke = colour;
     chart.append(line);
-    const [across, up] = each.points.at(-1);
+    const [across, up] = one.points.at(-1);
     const end = shape("circle", { cx: x(across), cy: y(up), r: 3.5 });
     end.style.fill = colour;
     chart.append(end);
-    names.push({ at: y(up), colour, text: each.name });
+    names.push({ at: y(up), colour, text: one.name });
   });
   names.sort((one, other) => one.at - other.at);
   names.forEach((name, place) => {

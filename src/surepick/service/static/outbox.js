@@ -1,8 +1,8 @@
 // Answers on their way. Each is kept in the browser until the server has acknowledged it, so none is lost when the
-// connection or the page goes away; the question's id makes sending it twice harmless.
+// connection breaks or the page is closed; the question's id makes sending it twice harmless.
 //
-// The newest answer stays here for a moment, or until the next one is given: while it does, undoing it is certain to
-// work, whereas the server can take nothing back once it has evaluated it.
+// The newest answer stays here for a moment, or until the next one is given. During that time undo always works, whereas
+// the server cannot take an answer back once its stage has been evaluated.
 
 import { Refused, backoff, request, sleep } from "./common.js";
 
@@ -18,7 +18,7 @@ export class Outbox {
   #failures = 0;
   #wake = () => {};
 
-  /** `changed()` is called when something was sent or failed; `refused(error, entry)` when the server said no. */
+  /** `changed()` is called when something was sent or failed; `refused(error, entry)` when the server refused one. */
   constructor(token, changed, refused) {
     this.#token = token;
     this.#prefix = `surepick:${token.slice(-20)}:`;
@@ -110,7 +110,7 @@ export class Outbox {
     this.#changed();
   }
 
-  /** Wait, or until there is a reason to look again. */
+  /** Wait, or until `#wake` is called. */
   #pause(milliseconds) {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -122,7 +122,7 @@ export class Outbox {
     return { question, turn, answer };
   }
 
-  /** The page goes away: send what is left without waiting. It stays in the browser, and is sent again next time. */
+  /** The page is being closed: send what is left without waiting. It stays in the browser and is sent again next time. */
   #sendLast() {
     if (!this.#path) return;
     for (const entry of this.entries) {

@@ -1,4 +1,4 @@
-// The dashboard: the study as server-sent events tell it, drawn anew with each.
+// The dashboard: redrawn with each server-sent event, which brings the whole state of the study.
 
 import { intervals, lines } from "./charts.js";
 import { element, find, request, swatch } from "./common.js";
@@ -11,7 +11,7 @@ const ACTIONS = {
   running: [["paused", "Pause"], ["closed", "Close"]],
   paused: [["running", "Resume"], ["closed", "Close"]],
   closed: [["archived", "Archive"]],
-  archived: [["closed", "Take out of the archive"]],
+  archived: [["closed", "Restore from archive"]],
 };
 
 const CLAIMS = {
@@ -23,7 +23,7 @@ const CLAIMS = {
 };
 
 let items = new Map();
-let looks = []; // earlier and present evidence: [{answers, evidence}]
+let evaluations = []; // past and present evidence: [{answers, best, evidence}]
 let judges = [];
 let current = null;
 
@@ -32,7 +32,7 @@ start();
 async function start() {
   const [whole, history] = await Promise.all([request("GET", api), request("GET", `${api}/history`)]);
   items = new Map(whole.items.map((item) => [item.name, item]));
-  looks = history;
+  evaluations = history;
   await readJudges();
   draw(whole);
   const news = new EventSource(`${api}/events`);
@@ -79,15 +79,15 @@ function drawActions() {
 }
 
 function change(state) {
-  if (state === "closed" && current.state !== "archived" && !confirm("Close the study for good? No answer is taken after that.")) return;
+  if (state === "closed" && current.state !== "archived" && !confirm("Close the study for good? No more answers are accepted after that.")) return;
   attempt(() => request("POST", `${api}/state`, { body: { state } }));
 }
 
-/** Do it, and show what the server said if it said no. */
-async function attempt(deed) {
+/** Run `action`, and show the server's sentence if it refuses. */
+async function attempt(action) {
   find("error").textContent = "";
   try {
-    return await deed();
+    return await action();
   } catch (error) {
     find("error").textContent = error.message;
     return null;
@@ -100,7 +100,7 @@ function drawVerdict() {
   if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
   else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
   const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
-  const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that goes unanswered for ${current.lease} seconds is given up.`;
+  const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
   find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || (current.answers && current.waiting ? held : "");
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
@@ -144,30 +144,30 @@ function drawEvidence() {
   const { verdict } = current;
   if (!verdict) return;
   const evidence = Object.fromEntries(verdict.rivals.map((rival) => [rival.item, rival.evidence]));
-  if (!looks.length || looks.at(-1).answers < current.answers || looks.at(-1).best !== verdict.best) {
-    looks.push({ answers: current.answers, best: verdict.best, evidence });
+  if (!evaluations.length || evaluations.at(-1).answers < current.answers || evaluations.at(-1).best !== verdict.best) {
+    evaluations.push({ answers: current.answers, best: verdict.best, evidence });
   }
   const rivals = verdict.rivals.slice(0, LINES).map((rival) => rival.item);
   const series = rivals.map((name) => ({
     name: label(name),
-    points: looks.map((look) => [look.answers, look.evidence[name] ?? 0]),
+    points: evaluations.map((one) => [one.answers, one.evidence[name] ?? 0]),
   }));
   find("evidence").replaceChildren(lines(series, Math.log(1 / verdict.delta)));
 }
 
 function drawScores() {
   const scores = current.insight?.scores ?? [];
-  const rows = scores.slice(0, 15).map((each) => ({
-    name: label(each.item),
-    score: each.score,
-    low: each.interval[0],
-    high: each.interval[1],
+  const rows = scores.slice(0, 15).map((one) => ({
+    name: label(one.item),
+    score: one.score,
+    low: one.interval[0],
+    high: one.interval[1],
   }));
   find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
   const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
-  const refuted = "The answers refute every logistic model, so no interval means anything.";
-  const sure = `All intervals hold at once, whenever one looks, with probability ${1 - current.policy.delta} (proved). They are wider than what the verdict rests on, which is evidence against one rival at a time.${more}`;
-  find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown from the first answers on.";
+  const refuted = "The answers contradict every logistic model, so the intervals mean nothing.";
+  const sure = `All intervals hold together at all times with probability ${1 - current.policy.delta} (proved). They are wider than the verdict needs: it rests on the evidence against one rival at a time.${more}`;
+  find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown after the first answers.";
 }
 
 function drawPairs() {

@@ -1,17 +1,18 @@
-// The judge's page. Questions are taken ahead and answers sent behind, so that nobody ever waits for the network.
+// The judge's page. Questions are fetched in advance and answers sent in the background, so a judge need not wait for
+// the network.
 
 import { Outbox } from "./outbox.js";
 import { Refused, backoff, element, find, request, sleep, swatch } from "./common.js";
 
-const AHEAD = 2; // questions in hand: the one shown and the next
-const HEARTBEAT = 20_000; // taking the same questions again renews them, and tells whether the study goes on
+const AHEAD = 2; // questions held: the one shown and the next
+const HEARTBEAT = 20_000; // asking for the same questions again renews their leases, and tells whether the study goes on
 const NOT_READY = 300; // before asking again for a question that was not ready
-const SETTLE = 120; // a second tap of a double tap must not answer the next question
+const DOUBLE_TAP = 120; // a second tap of a double tap must not answer the next question
 
 const token = location.hash.slice(1);
 const outbox = new Outbox(token, showSaved, onRefusal);
-const hand = [];
-const handled = new Set(); // ids of questions answered or in hand here
+const held = [];
+const known = new Set(); // ids of questions answered or held by this page
 let invitation = null;
 let mine = 0; // answers of this judge
 let study = { answered: 0, remaining: null };
@@ -39,10 +40,10 @@ async function start() {
   mine = invitation.answers;
   document.title = invitation.title;
   find("title").textContent = invitation.title;
-  for (const entry of outbox.entries) handled.add(entry.question);
+  for (const entry of outbox.entries) known.add(entry.question);
   outbox.open(invitation.study);
-  if (handled.size) {
-    // They may have been sent when the page went away; once they are, the server knows how many answers there are.
+  if (known.size) {
+    // They may have been sent when the page was closed. Once all are acknowledged, the server's count includes them.
     await outbox.flush();
     mine = (await request("GET", "/judge/invitation", { token }).catch(() => invitation)).answers;
   }
@@ -56,11 +57,11 @@ async function start() {
   refill();
 }
 
-/** Take questions until enough are in hand; `anyway` also where they are. */
+/** Lease questions until enough are held; with `anyway` ask at least once. */
 async function refill(anyway = false) {
   if (filling || ended) return;
   filling = true;
-  for (let failures = 0; !ended && (anyway || paused || hand.length < AHEAD); ) {
+  for (let failures = 0; !ended && (anyway || paused || held.length < AHEAD); ) {
     anyway = false;
     const wanted = AHEAD + outbox.entries.length;
     let reply;
@@ -74,23 +75,23 @@ async function refill(anyway = false) {
     }
     study = reply;
     if (!reply.open) await endOfStudy();
-    else if (reply.questions.length === 0) await look();
+    else if (reply.questions.length === 0) await checkPaused();
     else paused = false;
-    const fresh = reply.questions.filter((question) => !handled.has(question.id));
+    const fresh = reply.questions.filter((question) => !known.has(question.id));
     for (const question of fresh) {
-      handled.add(question.id);
-      hand.push(question);
+      known.add(question.id);
+      held.push(question);
       for (const item of [question.a, question.b]) if (item?.image) new Image().src = item.image;
     }
     show();
-    // The next is not ready, and the server waits for it only where no question is in hand.
-    if (reply.questions.length && !fresh.length && hand.length < AHEAD) await sleep(NOT_READY);
+    // The next question is not ready, and the server waits for one only where the judge holds none.
+    if (reply.questions.length && !fresh.length && held.length < AHEAD) await sleep(NOT_READY);
   }
   filling = false;
 }
 
-/** No questions came: are they not ready yet, or does the study pause? */
-async function look() {
+/** No questions came: are they not ready yet, or is the study paused? */
+async function checkPaused() {
   try {
     paused = (await request("GET", "/judge/invitation", { token })).state === "paused";
   } catch (error) {
@@ -99,15 +100,15 @@ async function look() {
   await sleep(paused ? 2_000 : 100);
 }
 
-/** Show the first question in hand, unless it is shown already. */
+/** Show the first question held, unless it is shown already. */
 function show() {
   showProgress();
   if (ended) return;
-  const question = paused ? null : hand[0];
+  const question = paused ? null : held[0];
   find("question").hidden = !question;
   find("wait").hidden = Boolean(question) || paused;
   find("notice").hidden = !paused;
-  if (paused) return notice("A short break", "The study is paused. This page goes on by itself when it does.", false);
+  if (paused) return notice("A short break", "The study is paused. This page continues by itself when the study does.", false);
   const cards = find("cards");
   if (!question || cards.dataset.shown === `${question.id} ${question.turn}`) return;
   cards.dataset.shown = `${question.id} ${question.turn}`;
@@ -124,14 +125,14 @@ function show() {
     second.replaceChildren(...face(question.b, "→"));
   }
   cards.classList.remove("fresh");
-  void cards.offsetWidth; // so that the animation begins anew
+  void cards.offsetWidth; // restarts the animation
   cards.classList.add("fresh");
   const names = question.b === null ? question.a.label : `${question.a.label}, or ${question.b.label}?`;
   find("live").textContent = `Question ${mine + 1}: ${names}`;
   shownAt = performance.now();
 }
 
-/** What is seen of an item. */
+/** What a judge sees of an item. */
 function face(item, key) {
   return [
     item.image ? element("img", { src: item.image, alt: "" }) : null,
@@ -143,10 +144,10 @@ function face(item, key) {
 }
 
 function answer(word) {
-  const question = hand[0];
+  const question = held[0];
   if (!question || ended || paused || !question.answers.includes(word)) return;
-  if (performance.now() - shownAt < SETTLE) return;
-  hand.shift();
+  if (performance.now() - shownAt < DOUBLE_TAP) return;
+  held.shift();
   last = { question, word };
   outbox.put(question, word);
   if (word !== "skip") mine += 1;
@@ -171,7 +172,7 @@ async function undo() {
     }
   }
   if (word !== "skip") mine -= 1;
-  hand.unshift(question);
+  held.unshift(question);
   show();
   showSaved();
   say("Undone: choose again.");
@@ -179,7 +180,7 @@ async function undo() {
 
 function onKey(event) {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pair = Boolean(hand[0]?.b);
+  const pair = Boolean(held[0]?.b);
   const words = {
     ArrowLeft: pair ? "a" : "no",
     ArrowRight: pair ? "b" : "yes",
@@ -198,7 +199,7 @@ function onKey(event) {
 }
 
 function showProgress() {
-  const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} more in all`;
+  const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} answers left in all`;
   const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
   find("progress").textContent = invitation ? `${mine ? answers : "no answer from you yet"}${more}` : "";
   const bar = find("bar");
@@ -213,7 +214,7 @@ function showSaved() {
   mark.textContent = `${count === 1 ? "1 answer" : `${count} answers`} not saved yet`;
 }
 
-/** The server said no to an answer. */
+/** The server refused an answer. */
 function onRefusal(error) {
   if (error.status === 401 || error.status === 403) endOfLink(error);
   else if (!ended) say(error.message);
@@ -227,7 +228,7 @@ function say(sentence) {
 }
 
 async function endOfStudy() {
-  hand.length = 0;
+  held.length = 0;
   ended = true;
   await outbox.flush();
   const thanks = mine === 1 ? "Your answer counted." : `Your ${mine.toLocaleString("en")} answers counted.`;

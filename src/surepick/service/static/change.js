@@ -1,4 +1,4 @@
-// Changes whose consequences are worth a page: items midway, a judge's data.
+// Changes with consequences: items added or removed during a study, a judge's data deleted.
 
 import { find, request } from "./common.js";
 
@@ -16,16 +16,16 @@ function item(line) {
   return { name: cells.join(", "), features };
 }
 
-/** Do it when the form is sent, and show what the server said if it said no. */
-function onSubmit(form, deed) {
+/** Run `action` when the form is sent, and show the server's sentence if it refuses. */
+function onSubmit(form, action) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const said = form.querySelector(".error");
-    said.textContent = "";
+    const shown = form.querySelector(".error");
+    shown.textContent = "";
     try {
-      await deed();
+      await action();
     } catch (error) {
-      said.textContent = error.message;
+      shown.textContent = error.message;
     }
   });
 }

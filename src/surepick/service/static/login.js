@@ -1,4 +1,4 @@
-// The admin's token, typed or behind the # of the address that `surepick serve` prints, becomes a cookie.
+// Exchanges the admin's token, typed or behind the # of the address that `surepick serve` prints, for a cookie.
 
 import { find, request } from "./common.js";
 
