@@ -14,7 +14,7 @@ from helpers import most_failures, sigmoid
 from surepick import Guarantee, InvalidInput, Tally
 from surepick.confidence import Evidence, in_given_order, interval_anytime, plug_in_evidence
 from surepick.glm import probability_of_yes
-from surepick.glm.loss import CountProblem
+from surepick.glm.fit import CountProblem
 
 SEEDS = st.integers(0, 2**32 - 1)
 QUESTIONS = np.array([[1.0], [0.3], [-2.0]])

@@ -12,7 +12,7 @@ from surepick.confidence.fixed_design import AtEstimate, fixed_design
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled, unbounded
 from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit, variance
-from surepick.glm.link import derivatives
+from surepick.glm.loss import derivatives
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix, norms
 

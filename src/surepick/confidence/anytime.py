@@ -22,8 +22,9 @@ from surepick._arrays import Floats
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.glm import Tally, probability_of_yes, softplus
-from surepick.glm.link import Derivatives, derivatives
-from surepick.glm.loss import CountProblem
+from surepick.glm.duality import duality_gap, outer_radius
+from surepick.glm.fit import CountProblem
+from surepick.glm.loss import Derivatives, derivatives
 from surepick.glm.newton import Progress, minimise
 from surepick.glm.separation import unbounded_towards
 from surepick.guarantee import Guarantee
@@ -121,19 +122,8 @@ class Evidence:
         k = float(shape.inverse_norms(self.rows).max())
         decrement = shape.inverse_norm(at.gradient)
         room = math.log(1 / delta) - self.least.at.value
-        if k * decrement >= 1 or room <= 0:
-            return None, math.inf
-        high = 1.0
-        while math.exp(-high) + high - 1 - k * decrement * high < k * k * room:
-            high *= 2
-        low = 0.0
-        while high - low > 1e-6 * high:
-            middle = (low + high) / 2
-            if math.exp(-middle) + middle - 1 - k * decrement * middle < k * k * room:
-                low = middle
-            else:
-                high = middle
-        return shape, high / k
+        radius = outer_radius(k, decrement, room) if room > 0 else math.inf
+        return (shape, radius) if math.isfinite(radius) else (None, math.inf)
 
     def _support(self, query: Floats, delta: float) -> float:
         """Upper bound of queryᵀθ over the set: Newton from outside on the convex c ↦ min {log E : queryᵀθ = c}."""
@@ -187,7 +177,7 @@ class Evidence:
 
     def _certified(self, found: Progress, normal: Floats | None = None) -> float:
         """A proven lower bound of log E over all θ, or over the hyperplane through the point found."""
-        return found.at.value - self._tangent(found.point).duality_gap(found.point, normal=normal)
+        return found.at.value - duality_gap(self._tangent(found.point), found.point, normal=normal)
 
     def _tangent(self, point: Floats) -> CountProblem:
         """The minorant of log E at a point: by convexity of exp, a logistic loss with mixed counts."""
