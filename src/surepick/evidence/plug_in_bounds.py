@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick._arrays import Booleans, Floats
-from surepick.evidence.process import Evidence, Minorant
+from surepick.evidence.likelihood_ratio import Evidence, Minorant
 from surepick.glm import probability_of_yes, softplus, variance
 from surepick.glm.batched_newton import minimise_losses, onto
 from surepick.glm.duality import certified_infima, inverses_from_above, omega_roots
@@ -191,7 +191,7 @@ class Localiser:
 
 def localiser(evidence: Evidence, threshold: float) -> Localiser:
     """An ellipsoid around all θ that the plug-in process does not refute."""
-    theta, below, shares = evidence.least
+    theta, below, shares = _least_minorant(evidence)
     nowhere = Localiser(theta[0], np.eye(theta.shape[1]), math.inf, shares[0])
     room = threshold - below.values(theta)
     if room[0] <= 0:
@@ -200,3 +200,15 @@ def localiser(evidence: Evidence, threshold: float) -> Localiser:
     if not math.isfinite(around.radius[0]):
         return nowhere
     return Localiser(theta[0], around.inverse[0], float(around.radius[0]), shares[0])
+
+
+def _least_minorant(evidence: Evidence) -> tuple[Floats, Minorant, Floats]:
+    """About where log E is least, the minorant whose least point it is to a millionth of a nat, and its shares."""
+    theta = np.zeros((1, evidence.vectors.rows.shape[1]))
+    shares = softmax(evidence.terms(theta), axis=1)
+    for tolerance in (0.1, 0.1, 1e-3):
+        below = evidence.mixed(shares)
+        theta = minimise_losses(evidence.vectors, below.pulls, below.wins, theta, tolerance=tolerance, iterations=20)
+        # Halfway to the shares at the new point: going all the way may swing between two restarts.
+        used, shares = shares, (shares + softmax(evidence.terms(theta), axis=1)) / 2
+    return theta, below, used

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import softmax
 
 from surepick._arrays import Booleans, Floats
+from surepick.evidence.likelihood_ratio import Evidence, Minorant
 from surepick.evidence.plug_in_bounds import Passed, region
-from surepick.evidence.process import Evidence, Minorant
 from surepick.glm import probability_of_yes, variance
 from surepick.glm.batched_newton import BatchStep, Places, minimise_batch, minimise_losses, onto
 from surepick.glm.duality import certified_infima, inverses_from_above
