@@ -79,22 +79,24 @@ class PlugIn:
         predictions: Floats,
         *,
         restart: bool,
-        missing: Floats | None = None,
+        missing: Floats,
     ) -> "PlugIn":
         """The process with one more stage: counts on the vectors `where`, row e of logits predicted by expert e.
 
         `restart` says whether a restart begins with this stage. `missing` counts questions whose answers never came:
         each is charged the worse of the two answers, which is valid whatever the reason (docs/anytime.md, section 4).
         """
+        yes, no = softplus(-predictions), softplus(predictions)
+        scores = self.scores - yes @ wins - no @ (pulls - wins) - np.maximum(yes, no) @ missing
+        return self.with_scores(where, pulls, wins, scores, restart=restart)
+
+    def with_scores(self, where: Integers, pulls: Floats, wins: Floats, scores: Floats, *, restart: bool) -> "PlugIn":
+        """The process with one more stage, after which the experts' log-probabilities are `scores`."""
         restarts = self.restarts
         if restart:
             number = restarts[-1].number + 1 if restarts else 0
             restarts = (*restarts, Restart(number, self.pulls, self.wins, self.scores))
             restarts = restarts if self.kept is None else restarts[-self.kept :]
-        yes, no = softplus(-predictions), softplus(predictions)
-        scores = self.scores - yes @ wins - no @ (pulls - wins)
-        if missing is not None:
-            scores = scores - np.maximum(yes, no) @ missing
         total, ones = self.pulls.copy(), self.wins.copy()
         # Not `+=`: a vector may occur in several batches that were put together.
         np.add.at(total, where, pulls)
@@ -265,8 +267,9 @@ def evidence_from_batches(batches: Sequence[Tally], rng: np.random.Generator) ->
         begun = process.restarts[-1].number + 1 if process.restarts else 0
         restart = process.wants_restart(begun, float(process.pulls.sum()), span.dimension)
         experts = _refitted(rows, process.pulls, process.wins, experts)
-        logits = experts @ rows[batch.index].T
-        process = process.after(batch.index, batch.pulls, batch.wins, logits, restart=restart)
+        logits = rows[batch.index] @ experts.T
+        cost = batch.wins @ softplus(-logits) + (batch.pulls - batch.wins) @ softplus(logits)
+        process = process.with_scores(batch.index, batch.pulls, batch.wins, process.scores - cost, restart=restart)
     evidence = Evidence.of(process, rows)
     # Beyond 10¹² answers rounding of the scores reaches nats; what it may have added is taken off.
     rounding = 16 * np.finfo(float).eps * float(np.max(np.abs(process.scores)))
