@@ -29,7 +29,7 @@ from surepick.linalg import Factor, Span, factor
 ORDER_UNKNOWN = Condition(
     "order known",
     False,
-    "Adaptively collected answers need their order: pass a list of tallies, one a batch, oldest first, instead of a "
+    "Adaptively collected answers need their order: pass a list of tallies, one per batch, oldest first, instead of a "
     "single tally; or data='fixed' if no question depended on an answer.",
 )
 
@@ -161,6 +161,7 @@ class ConfidenceSet:
 
     def _first_width(self, query: Floats, threshold: float) -> float:
         """Where a quadratic would put the end, but no farther than moves a logit by three."""
+        # Beyond a few logits the quadratic says nothing; from there doubling finds the outside.
         shape = self.least.factor
         if shape is None:
             return 1.0 / float(np.max(np.abs(self.rows @ query))) * float(query @ query)

@@ -118,6 +118,7 @@ def _plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
         return fit(tally)
     if not isinstance(fitted, Fit):
         raise InvalidInput(f"fitted must be a Fit, as returned by surepick.fit, got {fitted!r}.")
+    # A fit that converged under constraints has a multiplier; a separated one has NaN there, which is fine.
     if fitted.ridge > 0 or (fitted.converged and fitted.multiplier != 0) or fitted.span.dimension != tally.dimension:
         raise InvalidInput(
             "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
@@ -158,12 +159,12 @@ def interval_corrected(
     knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
     width, details = at.nowhere, dict[str, float]()
     if at.estimate.converged:
-        setting = _Setting.of(at, knowledge, form, at.delta)
+        setting = _AppliedTheorem.of(at, knowledge, form, at.delta)
         xi = setting.xi_known
-        # Whether knowledge suffices is settled without the answers, so the split of delta may depend on it.
+        # Whether knowledge suffices is known without the answers, so the split of delta may depend on it.
         by_knowledge = radii(xi, at.rank, setting.budget)
         if by_knowledge is None or by_knowledge.shift > COMFORTABLE_SHIFT:
-            setting = _Setting.of(at, Knowledge(), form, at.delta * (1 - ANYTIME_SHARE))
+            setting = _AppliedTheorem.of(at, Knowledge(), form, at.delta * (1 - ANYTIME_SHARE))
             around_truth = confidence_set or ConfidenceSet.of(answers, data="fixed", order_seed=order_seed)
             xi = min(xi, _xi_by_anytime(around_truth, at, at.delta * ANYTIME_SHARE))
         outcome, xi_refined = setting.refine(xi)
@@ -185,7 +186,7 @@ def interval_corrected(
 
 
 @dataclass(frozen=True)
-class _Setting:
+class _AppliedTheorem:
     """Everything about one call that does not depend on the current bound of ξ."""
 
     at: AtEstimate
@@ -198,14 +199,16 @@ class _Setting:
     """Query norms in the inverse of the information that prior knowledge guarantees."""
 
     @classmethod
-    def of(cls, at: AtEstimate, knowledge: Knowledge, form: Form, delta: float) -> "_Setting":
+    def of(cls, at: AtEstimate, knowledge: Knowledge, form: Form, delta: float) -> "_AppliedTheorem":
         tally, points, estimate = at.tally, at.points, at.estimate
         rows = estimate.span.coordinates(tally.vectors)
+        # ξ = max ‖x‖ in H(θ*)⁻¹ over the asked vectors; any lower bound of H(θ*) bounds it from above.
         floor = knowledge.information_floor(tally, rows) if knowledge else None
         xi_known = math.inf if floor is None else float(floor.inverse_norms(rows).max())
         known_norms = np.full(len(points), np.inf)
         if floor is not None:
             known_norms = floor.inverse_norms(estimate.span.coordinates(points))
+        # s ≤ 1/4, so ξ is at least this, whatever θ* is.
         best_case = factor(gram_matrix(rows, tally.pulls / 4.0))
         xi_best = math.inf if best_case is None else float(best_case.inverse_norms(rows).max())
         budget = plan_budget(
@@ -221,6 +224,7 @@ class _Setting:
 
     def radii(self, xi: float) -> Radii | None:
         """The theorem at ξ, with what the fit lacks to the optimum added (docs/theory.md, 3.7)."""
+        # Proposition 2: the gap λ of the fit enters as slack, if kλ < 1 at the estimate.
         gap = self.at.estimate.gap
         near = 1 - self.xi_estimated * gap
         if not (math.isfinite(xi) and near > 0):
@@ -236,6 +240,7 @@ class _Setting:
     def refine(self, xi: float) -> tuple[Radii | None, float]:
         """On the theorem's event ξ ≤ e^{D*/2}·ξ(estimate); iterate while that improves. Costs no extra delta."""
         outcome = self.radii(xi)
+        # e^{−D*}·H(θ*) ≤ H(estimate) on the event, and a smaller ξ gives a smaller D*: each round is valid by the last.
         for _ in range(20):
             if outcome is None:
                 break
@@ -248,6 +253,7 @@ class _Setting:
 
     def query_norms(self, shift: float) -> Floats:
         """The smaller of two bounds of ‖x‖ in H(θ*)⁻¹: by prior knowledge, and by the estimate."""
+        # Both hold on the same event, so the smaller one may be taken query by query.
         inside = self.at.estimate.inverse_norms(self.at.points)
         return np.where(np.isfinite(inside), np.minimum(self.known_norms, math.exp(shift / 2) * inside), np.inf)
 
@@ -268,6 +274,7 @@ def plan_budget(
     burn-in holds at xi_known. `other_lines` counts the query lines that were not asked. Without query lines the
     ellipsoid is what counts.
     """
+    # Nothing here may depend on an answer: the split of delta must be fixed before them (docs/theory.md, 3.8).
     typical = 1.5 * xi_best if math.isinf(xi_known) else math.sqrt(xi_best * xi_known)
     lines: dict[Version, int] = {"norm": query_lines, "union": other_lines}
     options = [
@@ -290,6 +297,7 @@ def _query_lines(tally: Tally, points: Floats, form: Form) -> tuple[int, int]:
     """Query lines in all, and those not among the asked ones; the ellipsoid needs none."""
     if form == "ellipsoid":
         return 0, 0
+    # A query on the line of an asked vector shares its event: x and 2x, or x and −x, are the same direction.
     asked = {line.tobytes() for line in distinct_lines(tally.vectors)}
     queries = [line.tobytes() for line in distinct_lines(points)]
     return len(queries), sum(line not in asked for line in queries)
@@ -303,14 +311,16 @@ def _xi_by_anytime(confidence_set: ConfidenceSet, at: AtEstimate, delta: float) 
     span = at.estimate.span
     rows = span.coordinates(at.tally.vectors)
     least = span.coordinates(confidence_set.span.embed(confidence_set.least.point))
+    # Logits within D of those at the least point: H(θ*) ≥ e^{−D}·H(least), hence ξ ≤ e^{D/2}·ξ(least).
     information = at.tally.information(span.embed(least))
     shape = factor(span.coordinates(span.coordinates(information).T))
     return math.inf if shape is None else math.exp(reach / 2) * float(shape.inverse_norms(rows).max())
 
 
-def _burn_in(setting: _Setting, xi: float, outcome: Radii | None) -> Condition:
+def _burn_in(setting: _AppliedTheorem, xi: float, outcome: Radii | None) -> Condition:
     if outcome is not None:
         return Condition("burn-in", True, f"xi is at most {xi:.4g} before refinement; the theorem applies.")
+    # Information grows with the answers in proportion, ξ falls with their root: hence the squares below.
     needed = largest_xi(setting.at.rank, setting.budget)
     if math.isfinite(xi):
         times = (xi / needed) ** 2

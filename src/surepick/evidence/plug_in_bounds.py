@@ -1,8 +1,8 @@
 """Proven lower bounds of the evidence against "this rival is at least as good", over all θ of which that is true.
 
 Here the plug-in evidence: the infimum of a convex function over a half-space, certified by Fenchel's inequality, and
-where it is small, which is the localiser of the directional evidence (`contract`). Every bound is a number proven from
-the point found, however it was found.
+where it is small, which is the localiser of the directional evidence (docs/anytime.md, section 3). Every bound is a
+number proven from the point found, however it was found.
 """
 
 import math
@@ -53,7 +53,10 @@ class Passed:
 
 
 def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: Floats) -> Passed:
-    """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y; a few batched Newton iterations."""
+    """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y (docs/anytime.md, section 3, "Plug-in").
+
+    `start` has a point for each normal. At most 16 batched Newton iterations of O(rivals·(vectors·d² + d³)).
+    """
     theta = onto(start, normals, epsilon)
     shares = _shares(evidence, theta)
     for iterations in (4, 12):
@@ -69,10 +72,12 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
             iterations=iterations,
         )
         theta = onto(theta, normals, epsilon)
+        # Shares at the start may be far from those at the least point; one correction is nearly all there is to gain.
         if iterations == 4:
             shares = (shares + _shares(evidence, theta)) / 2
     gap, multiplier = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
     bounds = below.values(theta) - gap
+    # An infinite gap: some q left (0, 1), mostly because answers to some questions all agree.
     partial: list[tuple[Floats, NDArray[np.int64]] | None] = [None] * len(normals)
     for number in np.flatnonzero(~np.isfinite(bounds)):
         found = _without_certainties(below.rows_of(np.array([number])), theta[number], normals[number], epsilon)
@@ -94,6 +99,7 @@ def _without_certainties(
     kept, point = np.flatnonzero(pulls > 0), theta
     for _ in range(3):
         logits = rows[kept] @ point
+        # Leaving out is valid at any cost, and loses at most what the vectors left out cost at the least point.
         costs = wins[kept] * softplus(-logits) + (pulls - wins)[kept] * softplus(logits)
         kept = kept[costs > CERTAIN]
         if not len(kept):
@@ -136,6 +142,7 @@ def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats,
 
     With w = xᵀ(θ' − θ) the loss rises by at least gᵀu + Σ n·s·ω(|w|), ω(w) = e⁻ʷ + w − 1, and the part of g along
     −y only helps. First all x alike, then each with the bound on its own |w| found before; infinite if k·λ ≥ 1.
+    (docs/anytime.md, section 3, "Boxes".) Six Hessians and inverses for each rival.
     """
     vectors = below.vectors
     logits = theta @ vectors.rows.T
@@ -143,10 +150,12 @@ def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats,
     gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ vectors.rows + multipliers[:, None] * normals
     inverse, sound = inverses_from_above(vectors.information(spread))
     squared = np.maximum(vectors.squared_norms(inverse), 0.0)
+    # Σ n·s·ω(|w|) ≥ ω(k‖u‖)/k² (docs/theory.md, Lemma 1): one equation for ‖u‖, hence for every |w| ≤ ‖x‖·‖u‖.
     k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
     tilt = k * np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
     reach = omega_roots(tilt, k**2 * room)
     half = np.where(sound[:, None], np.sqrt(squared) * (reach / k)[:, None], np.inf)
+    # Within |w| ≤ h the rise is at least ½a·w²; the smaller h, the larger a: five rounds, each valid by the one before.
     for _ in range(5):
         bent = np.where(
             np.isfinite(half), below.pulls * _steepness(logits, np.where(np.isfinite(half), half, 1.0)), 0.0
@@ -168,8 +177,9 @@ def _steepness(logits: Floats, half: Floats) -> Floats:
     """The largest a with m(v+w) − m(v) − μ(v)·w ≥ ½a·w² for |w| ≤ h: that of w = h away from zero (s falls fastest)."""
     far = np.abs(logits)
     wide = np.maximum(half, 1e-3)  # narrower boxes only have a larger one
-    rise_ = softplus(far + wide) - softplus(far) - probability_of_yes(far) * wide
-    return np.asarray(2 * np.maximum(rise_ - 1e-15 * (far + wide), 0.0) / wide**2)
+    rise = softplus(far + wide) - softplus(far) - probability_of_yes(far) * wide
+    # The difference cancels; what rounding may have added is taken off.
+    return np.asarray(2 * np.maximum(rise - 1e-15 * (far + wide), 0.0) / wide**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,6 +46,7 @@ def scaled_inverses(matrices: Floats) -> tuple[Floats, Floats]:
     1e-13·trace at most. O(d³) each.
     """
     dimension = matrices.shape[-1]
+    # A column without information keeps a tiny unit of its own instead of a division by zero.
     largest = np.max(np.diagonal(matrices, axis1=1, axis2=2), axis=1)[:, None]
     diagonal = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), np.maximum(1e-13 * largest, 1e-290)))
     scaled = matrices / diagonal[:, :, None] / diagonal[:, None, :] + 1e-13 * np.eye(dimension)
@@ -105,6 +106,7 @@ def minimise_batch(
             step = step - slip[:, None] * across
             if epsilon is None:  # what rounding left along y would add up over the steps
                 step -= normal * (np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, normal))[:, None]
+        # The third derivative of a logistic loss is at most R times the second (docs/theory.md, Lemma 1).
         length = np.max(np.abs(step @ rows.T), axis=1)
         squared = -np.einsum("zi,zi->z", step, gradient)
         moved = here + fraction(length)[:, None] * step
@@ -138,6 +140,7 @@ def minimise_losses(
 
     def objective(theta: Floats, active: Places) -> tuple[Floats, Floats]:
         logits = theta @ vectors.rows.T
+        # g = Σ (n·μ − k)·x and H = Σ n·s·xxᵀ, for all active losses in two matrix products.
         gradient = (pulls[active] * probability_of_yes(logits) - wins[active]) @ vectors.rows
         hessian = vectors.information(pulls[active] * variance(logits))
         if ridge is not None:
@@ -161,6 +164,7 @@ def roots_from_above(
     bound, and what starts at infinity stays there.
     """
     high = start
+    # No stopping rule: the root is reached to rounding in a few steps, and a test would cost as much as a step.
     for _ in range(iterations):
         finite = np.where(np.isfinite(high), high, 1.0)
         value, slope = excess(finite)

@@ -84,6 +84,7 @@ class Fit:
         """Factor of the information (plus ridge) in the coordinates of the span."""
         if not np.isfinite(self.information).all():
             return None
+        # Outside the span the information is zero and has no inverse; within it, it is positive definite.
         inside = self.span.coordinates(self.span.coordinates(self.information).T)
         return factor(inside + self.ridge * np.eye(self.span.rank))
 
@@ -141,6 +142,7 @@ def fit(
                 f"{abs(level) / float(np.linalg.norm(normal)):g}."
             )
     first = None if start is None else validate.vector("start", start, length=data.dimension, tiny=True)
+    # With a ridge every direction has curvature, so there is nothing to project away.
     span = span_of(data.vectors) if ridge == 0.0 else Span(data.dimension, data.dimension, None)
     if span.rank == 0:
         raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
@@ -228,6 +230,7 @@ class CountProblem:
             at = derivatives(self.rows, self.pulls, self.wins, theta)
             if ridge == 0.0:
                 return at
+            # A ridge has no third derivative, so the step rule of `minimise` stays proved.
             penalised = at.hessian + ridge * np.eye(len(theta))
             return Derivatives(at.value + ridge / 2 * float(theta @ theta), at.gradient + ridge * theta, penalised)
 
@@ -243,7 +246,7 @@ class CountProblem:
             )
 
         point = self._first_guess(ridge) if start is None else start
-        exists_for_sure = ridge > 0
+        exists_for_sure = ridge > 0  # strongly convex
         progress = search(point, max_iterations, None if exists_for_sure else _diverges)
         spent = progress.iterations
         reached = progress.done and (exists_for_sure or self._optimum_exists(progress))
@@ -256,6 +259,7 @@ class CountProblem:
             spent += progress.iterations
             reached = progress.done and self._optimum_exists(progress)
         theta = progress.point
+        # Reported without the ridge: the information and loss of the answers alone.
         return Solution(
             theta=theta,
             information=progress.at.hessian - ridge * np.eye(len(theta)),
@@ -278,6 +282,7 @@ class CountProblem:
         """
         if progress.factor is None:
             return False
+        # k² ≤ (longest row)²·(largest eigenvalue of the inverse) ≤ (longest row)²·trace.
         trace = float(np.sum(progress.factor.inverse_norms(np.eye(self.rows.shape[1])) ** 2))
         if self.longest * math.sqrt(trace) * progress.decrement < 0.9:
             return True
@@ -300,6 +305,7 @@ class CountProblem:
 
     def _first_guess(self, ridge: float) -> Floats:
         """Zero, or for long data the rough fit of every twentieth row (any start is valid)."""
+        # On a hyperplane the sample need not span what the normal needs, so the start stays zero there.
         dimension = self.rows.shape[1]
         if len(self.rows) < max(LONG_DATA, 400 * dimension) or self.normal is not None:
             return np.zeros(dimension)
@@ -339,6 +345,7 @@ def cap_norm(
     # Without equality, ridge·θ equals the gradient of the loss at the optimum, which bounds the multiplier.
     size = float(np.sum(problem.pulls)) * problem.longest
     high = float(np.log(max(size / bound, ridge, 1e-300))) + 1.0
+    # The length of the ridge fit falls as the ridge grows; bracket the bound in steps of e⁵, then find it by Brent.
     while excess(high) >= 0:
         high += 5.0
     low = high - 5.0
@@ -348,9 +355,10 @@ def cap_norm(
         # Far out on separated data nothing is left to gain: the gap is within the tolerance before the bound binds.
         return solutions[low]
     root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-13, rtol=1e-15))
+    # Brent's last point may lie just outside of the ball; the nearest one inside is returned.
     inside = [key for key in solutions if excess(key) <= 1e-9]
     found = solutions[min(inside, key=lambda key: abs(key - root))]
-    return replace(found, iterations=sum(each.iterations for each in solutions.values()))
+    return replace(found, iterations=sum(solution.iterations for solution in solutions.values()))
 
 
 def _only_point(problem: CountProblem, theta: Floats, ridge: float) -> Solution:
