@@ -65,7 +65,7 @@ def test_terms_of_random_instances(seed):
         assert instance.best in left
         assert len(left) >= 2
         assert both >= value
-        assert both >= 0.99 * printed_gamma(instance, 0.05) * instance.frame.rank
+        assert both >= 0.99 * printed_gamma(instance, 0.05) * instance.basis.rank
         attained = 4.0**k * pairs_optimal(instance.informative, instance.items[left]).value
         assert value <= attained
     assert len(items_left(instance, 1)) == 12

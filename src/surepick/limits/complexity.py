@@ -13,7 +13,7 @@ import numpy as np
 from surepick import validate
 from surepick._arrays import Integers
 from surepick.design import Design, Pairs, Rows, gap_optimal, max_optimal, pairs_optimal
-from surepick.design.vector_families import Family
+from surepick.design.vector_families import VectorFamily
 from surepick.errors import InvalidInput
 from surepick.glm import variance
 from surepick.guarantee import Guarantee
@@ -136,7 +136,7 @@ def rage_glm_2_formula(
         )
     ball = 2 * bound * float(norms(instance.measurements).max()) + 1
     squared = 48**2 * (1 + rounding) * ball**3
-    total, d = _burn_in(instance, delta, rounding), instance.frame.rank
+    total, d = _burn_in(instance, delta, rounding), instance.basis.rank
     for k, value in enumerate(rho_star(instance, gap=gap).values, start=1):
         root = math.sqrt(d) * math.log(squared * ball * value / d)
         root += math.sqrt(math.log(k**2 * len(instance.items) ** 2 / delta))
@@ -148,25 +148,25 @@ def kazerouni_wein_formula(instance: Instance) -> Formula:
     """d·|X|/(κ²Δ²), κ = min over ‖x‖ ≤ longest of s(xᵀθ*): Kazerouni and Wein 2019 less constants and logarithms."""
     longest = float(norms(instance.measurements).max())
     kappa = float(variance(np.array(longest * np.linalg.norm(instance.theta))))
-    count = instance.frame.rank * len(instance.measurements)
+    count = instance.basis.rank * len(instance.measurements)
     questions = count / (kappa * instance.smallest_gap) ** 2 if kappa > 1e-150 else math.inf
     return Formula("gl-gape", questions, Guarantee.AS_PRINTED, "Kazerouni and Wein 2019, d|X|/(κ²Δ²)", True)
 
 
 def fixed_g_optimal_formula(instance: Instance) -> Formula:
     """d/(κ₀Δ²): the G-optimal design until all are told apart; constants and logarithms left out."""
-    questions = instance.frame.rank / (instance.kappa * instance.smallest_gap**2) if instance.kappa > 0 else math.inf
+    questions = instance.basis.rank / (instance.kappa * instance.smallest_gap**2) if instance.kappa > 0 else math.inf
     return Formula("g-optimal", questions, Guarantee.AS_PRINTED, "Soare et al. 2014, d/(κ₀Δ²)", True)
 
 
 def printed_gamma(instance: Instance, delta: float) -> float:
     """γ(d) = d + log(6(2 + |X|)/δ), the printed burn-in of a design that may ask every vector."""
-    return printed_information(instance.frame.rank, len(instance.measurements), delta)
+    return printed_information(instance.basis.rank, len(instance.measurements), delta)
 
 
 def _round_design(instance: Instance, number: int, delta: float, width: float, gap: float) -> Design:
     """The design of a round: predict all vectors well enough for Theorem 1, and tell the items left apart."""
-    families: list[Family] = [
+    families: list[VectorFamily] = [
         Rows(instance.measurements, scale=printed_gamma(instance, delta)),
         Pairs(instance.items[items_left(instance, number)], scale=4.0**number * width),
     ]
@@ -176,11 +176,11 @@ def _round_design(instance: Instance, number: int, delta: float, width: float, g
 def _burn_in(instance: Instance, delta: float, rounding: float) -> int:
     """n₀ = ⌈max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε}⌉ of Algorithm 2."""
     count = len(instance.measurements)
-    questions = 3 * (1 + rounding) * instance.frame.rank * printed_gamma(instance, delta)
+    questions = 3 * (1 + rounding) * instance.basis.rank * printed_gamma(instance, delta)
     questions *= math.log(2 * count * (2 + count) / delta) / instance.kappa
     return math.ceil(max(questions, _least_questions(instance, rounding)))
 
 
 def _least_questions(instance: Instance, rounding: float) -> float:
     """r(ε) = d²/ε, what the rounding is said to need."""
-    return instance.frame.rank**2 / rounding
+    return instance.basis.rank**2 / rounding

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.design import Rows
-from surepick.design.vector_families import Union, refuse_unmeasurable
-from surepick.design.whitened_basis import Frame, frame_of
+from surepick.design.cutting_planes import WhitenedBasis, whitened_basis
+from surepick.design.vector_families import FamilyUnion, refuse_unmeasurable
 from surepick.errors import InvalidInput
 from surepick.glm import variance
 
@@ -36,7 +36,7 @@ class Instance:
     best: int
     gaps: Floats
     """By how much every item is worse than the best, in log-odds; zero for the best itself."""
-    frame: Frame
+    basis: WhitenedBasis
     """Coordinates in which the mean of xxᵀ is the identity."""
 
     def __init__(
@@ -57,15 +57,15 @@ class Instance:
                 f"theta makes an answer certain to the precision of numbers, with log-odds of {largest:.4g}; they must "
                 f"not exceed {LARGEST_LOGIT:g}, so check the units of theta and of the features."
             )
-        frame = frame_of(Rows(rows, name="measurements"))
-        refuse_unmeasurable(Union([Rows(vectors, reference=vectors[best], name="items")]), frame.span)
+        basis = whitened_basis(Rows(rows, name="measurements"))
+        refuse_unmeasurable(FamilyUnion([Rows(vectors, reference=vectors[best], name="items")]), basis.span)
         for name, value in (
             ("measurements", rows),
             ("items", vectors),
             ("theta", truth),
             ("best", best),
             ("gaps", gaps),
-            ("frame", frame),
+            ("basis", basis),
         ):
             object.__setattr__(self, name, value)
 

@@ -20,10 +20,9 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick._threads import threads_for
 from surepick.design import DesignStatus
-from surepick.design.interior_point import Iterate, follow
-from surepick.design.minimax import batch_size
+from surepick.design.cutting_planes import ENTRY_MASS, ActiveSet, add_spanning, batch_size
+from surepick.design.interior_point import Iterate, follow_central_path
 from surepick.design.vector_families import Rows
-from surepick.design.whitened_basis import NEWCOMER, Active, add_spanning
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.limits.alternatives import Alternatives, Inverses, Measured, nearest_alternatives, quadratic_alternatives
@@ -143,7 +142,7 @@ class _Transport(Iterate):
         self.measured, self.normals, self.gaps, self.found, self.tolerance = measured, normals, gaps, found, tolerance
         self.s, self.v, self.w = measured.mass, v, w
         self.u = found.cost - 1.0 if u is None else u
-        self.missed = self.u - (found.cost - 1.0)
+        self.residual = self.u - (found.cost - 1.0)
         self.g = measured.divergences(found.shift)
         self.reached = w @ self.g
 
@@ -217,12 +216,12 @@ class _Search:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        transform = instance.frame.transform
+        transform = instance.basis.transform
         self.rows = instance.measurements @ transform
         self.rivals = instance.rivals
         self.gaps = instance.gaps[self.rivals]
         self.normals = (instance.items[instance.best] - instance.items[self.rivals]) @ transform
-        self.batch = batch_size(instance.frame.rank)
+        self.batch = batch_size(instance.basis.rank)
         differences = np.abs(instance.items[instance.best] - instance.items[self.rivals]) @ np.abs(instance.theta)
         self.rounding = 1e-14 * float(np.max(differences / self.gaps))
         self.spanning, self.x, self.mass, self.y = self._begin()
@@ -245,7 +244,7 @@ class _Search:
             start = _Transport.start(
                 measured, self.normals[self.y], self.gaps[self.y], self.shift[self.y], self.w, _precision(inner)
             )
-            state, steps = follow(start, gap=inner, deadline=began + seconds)
+            state, steps = follow_central_path(start, gap=inner, deadline=began + seconds)
             rounds, iterations = rounds + 1, iterations + steps
             self.mass, self.w = state.s, state.w
             look = self._look(state, self.near, 1e-3 * min(inner, gap))
@@ -267,8 +266,8 @@ class _Search:
 
     def _begin(self) -> tuple[Integers, Integers, Floats, Integers]:
         """Vectors, masses and rivals of the quadratic approximation, and vectors that span the space."""
-        instance, rank = self.instance, self.instance.frame.rank
-        spanning = Active(Rows(instance.measurements), instance.frame.transform)
+        instance, rank = self.instance, self.instance.basis.rank
+        spanning = ActiveSet(Rows(instance.measurements), instance.basis.transform)
         add_spanning(spanning, rank)
         first = spanning.members[:, 0]
         try:
@@ -333,15 +332,15 @@ class _Search:
         new_y = _first_others(look.cost, self.y, self.batch)
         new_y = new_y[look.cost[new_y] < 1.05 * float(look.cost[self.y].min())]
         self.x, self.y = np.append(self.x, new_x), np.append(self.y, new_y)
-        self.mass = np.append(self.mass, np.full(len(new_x), NEWCOMER * self.mass.mean()))
-        self.w = np.append(self.w, np.full(len(new_y), NEWCOMER * self.w.mean()))
+        self.mass = np.append(self.mass, np.full(len(new_x), ENTRY_MASS * self.mass.mean()))
+        self.w = np.append(self.w, np.full(len(new_y), ENTRY_MASS * self.w.mean()))
         return len(new_x) + len(new_y)
 
     def _result(
         self, delta: float, primal: _Look, dual: _Look, status: DesignStatus, rounds: int, iterations: int, began: float
     ) -> LowerBound:
         matter = dual.dual_weights > 0
-        alternatives = self.instance.theta + dual.shift[matter] @ self.instance.frame.transform.T
+        alternatives = self.instance.theta + dual.shift[matter] @ self.instance.basis.transform.T
         order = np.argsort(primal.x, kind="stable")
         return LowerBound(
             delta=delta,
