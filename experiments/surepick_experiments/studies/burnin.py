@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surepick.limits import gaussian_burn_in
-from surepick.limits.burn_in import GUARANTEES, THEOREMS
+from surepick.limits.complexity import GUARANTEES, THEOREMS
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
