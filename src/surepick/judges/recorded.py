@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from surepick.checks import SKIP, TIE, Answers
+from surepick.answer import SKIP, TIE
+from surepick.checks import Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.checks import SKIP, TIE, Answers
+from surepick.answer import SKIP, TIE
+from surepick.checks import Answers
 from surepick.identify import Problem
 
 
