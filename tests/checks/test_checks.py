@@ -177,7 +177,7 @@ def test_tables_read_the_one_vocabulary_of_answers() -> None:
 
 
 def test_tables_refuse_what_cannot_be_meant() -> None:
-    with pytest.raises(InvalidInput, match="Row 0 of the answers: .* got 'perhaps'"):
+    with pytest.raises(InvalidInput, match=r"Row 0 of the answers: .* got 'perhaps'"):
         table([("a", "b", "perhaps")])
     with pytest.raises(InvalidInput, match="no item named 'd'"):
         table([("a", "d", 1)])
