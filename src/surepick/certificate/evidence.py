@@ -96,7 +96,10 @@ class MixedBets:
 def boxes(
     x: Floats, n: Floats, k: Floats, theta: Floats, y: Floats, multiplier: float, room: float
 ) -> tuple[Floats, float, float, Floats]:
-    """Bounds of |xᵀ(θ' − θ)| and yᵀ(θ − θ'), and an ellipsoid, for θ' in the half-space with loss(θ') ≤ loss(θ) + room."""
+    """Bounds of |xᵀ(θ' − θ)| and yᵀ(θ − θ'), and an ellipsoid, over the half-space where loss(θ') ≤ loss(θ) + room.
+
+    All three hold for every such θ'.
+    """
     if room <= 0:
         raise CertificateRefused("A localiser without room proves nothing.")
     v = x @ theta
