@@ -15,7 +15,6 @@ from surepick import validate
 from surepick._arrays import Floats
 from surepick.contextual import estimate, numerics
 from surepick.contextual.estimate import Estimate
-from surepick.contextual.likelihood_ratio_set import outer_radius
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -27,6 +26,7 @@ from surepick.contextual.policy import (
     clean_arms,
     clean_reward,
 )
+from surepick.glm.duality import outer_radius
 from surepick.guarantee import Guarantee
 
 RUNG = 4.0

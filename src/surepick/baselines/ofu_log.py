@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from surepick.baselines.intervals import faury_gamma, faury_ridge
 from surepick.baselines.loss_set import LossSetPolicy
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge
 from surepick.contextual import numerics
 from surepick.contextual.estimate import Estimate
 

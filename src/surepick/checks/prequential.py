@@ -18,7 +18,8 @@ from surepick._arrays import Floats
 from surepick.checks.result import Check, e_value, exceeds
 from surepick.checks.table import Answers, Counted
 from surepick.glm import probability_of_yes
-from surepick.glm.loss import CountProblem
+from surepick.glm.duality import duality_gap
+from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
 
@@ -188,7 +189,7 @@ def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
     for ridge in RIDGES:
         found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
         # Loss less duality gap is below the least loss, wherever the iteration stopped.
-        gap = problem.duality_gap(found.theta)
+        gap = duality_gap(problem, found.theta)
         if gap < 0.1:
             return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
     return saturated

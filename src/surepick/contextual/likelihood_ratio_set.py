@@ -28,6 +28,7 @@ from surepick._arrays import Floats
 from surepick.contextual import numerics
 from surepick.contextual.history import History
 from surepick.contextual.policy import refit_due
+from surepick.glm.duality import outer_radius
 
 RIDGES = np.array([1.0, 0.1, 0.01])
 """Experts, in units of the squared length of the longest vector so far."""
@@ -216,23 +217,3 @@ def _weights(now: RatioSet) -> tuple[Floats, int]:
     first = int(starts[np.flatnonzero(shares)[0]])
     weights = np.repeat(np.cumsum(shares), np.diff(np.append(starts, history.count)))
     return weights[first - int(starts[0]) :], first
-
-
-def outer_radius(reach: float, decrement: float, room: float) -> float:
-    """The largest r with −λr + (e^{−kr} + kr − 1)/k² ≤ room, from above: Newton on a convex function.
-
-    Every iterate is an upper bound of the root, so the value is valid wherever the iteration ends.
-    """
-    slope = 1.0 - reach * decrement
-    if slope <= 0.0:
-        return math.inf
-    if reach < 1e-6:  # the quadratic limit, a little enlarged to cover the remainder kr³/6
-        return (decrement + math.sqrt(decrement * decrement + 2.0 * room)) * (1.0 + 1e-4)
-    target = reach * reach * room
-    z = (1.0 + target) / slope
-    for _ in range(60):
-        change = (math.exp(-z) + slope * z - 1.0 - target) / (slope - math.exp(-z))
-        if not change > 1e-9 * z:
-            break
-        z -= change
-    return z / reach

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick._arrays import Floats
-from surepick.glm.link import derivatives, probability_of_yes, softplus, variance
+from surepick.glm.loss import derivatives, probability_of_yes, softplus, variance
 from surepick.linalg import factor
 
 NAME = "numpy"

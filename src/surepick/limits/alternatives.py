@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from surepick._arrays import Booleans, Floats
 from surepick.glm import variance
+from surepick.glm.batched_newton import BatchStep, Places, minimise_batch, onto
 from surepick.limits.instance import alpha, kl_divergence
 
 MOST_STEPS = 200
@@ -87,42 +88,56 @@ def nearest_alternatives(
     size = max(1, ENTRIES_PER_BLOCK // len(measured.x))
     for first in range(0, len(normals), size):
         part = slice(first, first + size)
-        shift[part], cost[part], floor[part] = _newton(measured, normals[part], gaps[part], start[part], tolerance)
+        shift[part], cost[part], floor[part] = _solved(measured, normals[part], gaps[part], start[part], tolerance)
     return NearestAlternatives(shift, cost, floor)
 
 
-def _newton(
+def _solved(
     measured: MeasuredRows, normals: Floats, gaps: Floats, start: Floats, tolerance: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Newton's method with the step rule of `glm.newton`; every rival stops by its own criterion."""
-    shift = _feasible(start, normals, gaps)
-    decrement = np.full(len(shift), np.inf)
-    going = np.arange(len(shift))
-    for count in range(MOST_STEPS):
-        here, normal = shift[going], normals[going]
-        gradient = (measured.mass * measured.slopes(here)) @ measured.x
-        inverses = ScaledInverses(measured.hessians(here))
+    """Shifts, costs and proved lower bounds of the costs for one block of rivals; each stops by its own criterion."""
+    # Of the last iteration, and at the points returned: infinite, so that nothing is proved, where iterations ran out.
+    decrement, final = np.full((2, len(start)), np.inf)
+    squared = np.zeros(0)
+
+    def objective(shift: Floats, active: Places) -> tuple[Floats, Floats]:
+        return (measured.mass * measured.slopes(shift)) @ measured.x, measured.hessians(shift)
+
+    def solve(hessian: Floats, gradient: Floats, normal: Floats | None) -> tuple[Floats, Floats | None]:
+        nonlocal squared
+        assert normal is not None
+        inverses = ScaledInverses(hessian)
         ahead, across = inverses.times(gradient), inverses.times(normal)
-        # The step within the hyperplane: −H⁻¹(g − along·v), with the multiplier that makes vᵀstep = 0.
+        # At the minimiser the gradient is parallel to v, so −stepᵀg would be lost in rounding, and the bound is proved
+        # from the decrement: take it from the projected gradient g − along·v, which vanishes there.
         along = np.einsum("ij,ij->i", normal, ahead) / np.einsum("ij,ij->i", normal, across)
         step = along[:, None] * across - ahead
         squared = np.maximum(-np.einsum("ij,ij->i", step, gradient - along[:, None] * normal), 0.0)
-        before, decrement[going] = decrement[going], np.sqrt(squared)
-        longest = np.abs(step @ measured.x.T).max(axis=1)
+        return ahead, across
+
+    def unfinished(step: BatchStep) -> Booleans:
+        before, decrement[step.active] = decrement[step.active], np.sqrt(squared)
         # A decrement that no longer halves although steps are tiny has reached rounding.
-        at_the_floor = (longest < 1e-3) & (decrement[going] > before / 2)
+        at_the_floor = (step.length < 1e-3) & (decrement[step.active] > before / 2)
         # gᵀ(θ − θ*) is the sum of both KL divergences: as good a scale of the cost, and already at hand.
-        left = (squared > tolerance / 2 * np.einsum("ij,ij->i", gradient, here)) | (longest > 1.0)
-        left &= ~at_the_floor
-        if not left.any() or count == MOST_STEPS - 1:
-            break
-        # Self-concordance: the Hessian changes by at most e^{max |xᵀstep|} along the step, so a step of t is damped to
-        # log(1 + t), which cannot overshoot.
-        fraction = np.where(longest > 1.0, np.log1p(longest) / np.maximum(longest, 1.0), 1.0)
-        moved = _feasible(here + fraction[:, None] * step, normal, gaps[going])
-        shift[going[left]], going = moved[left], going[left]
+        far = squared > tolerance / 2 * np.einsum("ij,ij->i", step.gradient, step.theta)
+        left = (far | (step.length > 1.0)) & ~at_the_floor
+        final[step.active[~left]] = decrement[step.active[~left]]
+        return np.asarray(left)
+
+    shift = minimise_batch(
+        measured.x,
+        objective,
+        onto(start, normals, gaps),
+        unfinished=unfinished,
+        iterations=MOST_STEPS,
+        normals=normals,
+        epsilon=gaps,
+        solve=solve,
+        last_step=False,  # the decrement belongs to the point before the step, so that is the point returned
+    )
     cost = measured.divergences(shift) @ measured.mass
-    floor = np.maximum(_floor(measured, shift, cost, decrement), _dual_floor(measured, normals, shift))
+    floor = np.maximum(_floor(measured, shift, cost, final), _dual_floor(measured, normals, shift))
     return shift, cost, np.minimum(floor, cost)
 
 
@@ -183,12 +198,6 @@ def quadratic_alternatives(measured: MeasuredRows, normals: Floats, gaps: Floats
     nearest = -gaps[:, None] * normals / np.einsum("ij,ij->i", normals, normals)[:, None]
     better = measured.divergences(nearest) @ measured.mass < measured.divergences(guesses) @ measured.mass
     return np.asarray(np.where(better[:, None], nearest, guesses))
-
-
-def _feasible(shift: Floats, normals: Floats, gaps: Floats) -> Floats:
-    """The nearest points with vᵀ(θ* + shift) = 0."""
-    lacking = (gaps + np.einsum("ij,ij->i", normals, shift)) / np.einsum("ij,ij->i", normals, normals)
-    return np.asarray(shift - lacking[:, None] * normals)
 
 
 class ScaledInverses:

@@ -17,7 +17,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Integers
-from surepick.confidence.theorem import Budget, largest_xi
+from surepick.confidence.theorem import Budget, largest_xi, printed_gamma
 from surepick.design import Design, Pairs, Rows, gap_optimal, max_optimal, pairs_optimal
 from surepick.design.vector_families import VectorFamily
 from surepick.errors import InvalidInput
@@ -179,7 +179,7 @@ def fixed_g_optimal_formula(instance: Instance) -> Formula:
     return Formula("g-optimal", questions, Guarantee.AS_PRINTED, "Soare et al. 2014, d/(κ₀Δ²)", True)
 
 
-def printed_gamma(instance: Instance, delta: float) -> float:
+def gamma_of(instance: Instance, delta: float) -> float:
     """γ(d) = d + log(6(2 + |X|)/δ), the printed burn-in of a design that may ask every vector."""
     return printed_information(instance.basis.rank, len(instance.measurements), delta)
 
@@ -187,7 +187,7 @@ def printed_gamma(instance: Instance, delta: float) -> float:
 def _round_design(instance: Instance, number: int, delta: float, width: float, gap: float) -> Design:
     """The design of a round: predict all vectors well enough for Theorem 1, and tell the items left apart."""
     families: list[VectorFamily] = [
-        Rows(instance.measurements, scale=printed_gamma(instance, delta)),
+        Rows(instance.measurements, scale=gamma_of(instance, delta)),
         Pairs(instance.items[items_left(instance, number)], scale=4.0**number * width),
     ]
     return max_optimal(instance.informative, families, gap=gap)
@@ -196,7 +196,7 @@ def _round_design(instance: Instance, number: int, delta: float, width: float, g
 def _burn_in(instance: Instance, delta: float, rounding: float) -> int:
     """n₀ = ⌈max{3(1+ε)·d·γ(d)·log(2|X|(2+|X|)/δ)/κ₀, d²/ε}⌉ of Algorithm 2."""
     count = len(instance.measurements)
-    questions = 3 * (1 + rounding) * instance.basis.rank * printed_gamma(instance, delta)
+    questions = 3 * (1 + rounding) * instance.basis.rank * gamma_of(instance, delta)
     questions *= math.log(2 * count * (2 + count) / delta) / instance.kappa
     return math.ceil(max(questions, _least_questions(instance, rounding)))
 
@@ -208,7 +208,7 @@ def _least_questions(instance: Instance, rounding: float) -> float:
 
 def printed_information(dimension: int, lines: int, delta: float) -> float:
     """γ = d + log(6(2+t)/δ) for t distinct asked lines and one query: Jun et al. 2021, Theorem 1, printed and false."""
-    return validate.whole("dimension", dimension) + math.log(6 * (2 + lines) / validate.probability("delta", delta))
+    return printed_gamma(validate.whole("dimension", dimension), 2 + lines, validate.probability("delta", delta))
 
 
 def proof_information(dimension: int, lines: int, delta: float) -> float:

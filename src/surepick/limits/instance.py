@@ -21,7 +21,7 @@ from surepick.design.cutting_planes import WhitenedBasis, whitened_basis
 from surepick.design.vector_families import FamilyUnion, refuse_unmeasurable
 from surepick.errors import InvalidInput
 from surepick.glm import variance
-from surepick.glm.link import probability_of_yes, softplus
+from surepick.glm.loss import probability_of_yes, softplus
 
 LARGEST_LOGIT = 700.0
 """Beyond this the variance of an answer underflows in double precision."""
