@@ -266,3 +266,18 @@ def test_the_dual_floor_is_below_every_cost_and_close():
         floor = _dual_floor(measured, normal, near)
         assert floor <= exact.cost * (1 + 1e-12)
         assert floor >= exact.cost * (0.998 if size < 1e-3 else 0.9)
+
+
+def test_where_iterations_run_out_the_floor_still_holds(monkeypatch: pytest.MonkeyPatch):
+    """However few steps are allowed, the floor stays below the least cost, though the cost does not reach it."""
+    rng = np.random.default_rng(5)
+    rows, theta, normals = 3 * rng.normal(size=(12, 4)), rng.normal(size=4), rng.normal(size=(30, 4))
+    normals *= np.sign(normals @ theta)[:, None]
+    measured = MeasuredRows.of(rows, rows @ theta, np.full(12, 1 / 12))
+    start = rng.normal(size=(30, 4))
+    exact = nearest_alternatives(measured, normals, normals @ theta, start, tolerance=1e-16)
+    for steps in (1, 2, 3):
+        monkeypatch.setattr("surepick.limits.alternatives.MOST_STEPS", steps)
+        cut = nearest_alternatives(measured, normals, normals @ theta, start, tolerance=1e-16)
+        assert np.all(cut.floor <= exact.cost * (1 + 1e-12))
+        assert np.any(cut.cost > exact.cost * (1 + 1e-6))
