@@ -48,7 +48,7 @@ def bench_contextual(*, quick: bool = False, seed: int = 0, progress: Progress =
             larger = [Setting(4 * steps, 5, 20), Setting(steps, 20, 20), Setting(steps, 5, 200)]
             if name == "sup-logistic":
                 larger += [Setting(10**5, 5, 20), Setting(10**6, 5, 20)]
-        rows += [_row(name, each, seconds_per_step(name, each, seed), str(base), ours) for each in larger]
+        rows += [_row(name, case, seconds_per_step(name, case, seed), str(base), ours) for case in larger]
     return rows
 
 

@@ -24,7 +24,7 @@ HORIZON = 1000
 EACH = 40
 """Burn-in rewards that a level's estimate uses."""
 STORED = 12
-"""How many arms stored at level 2 are looked at."""
+"""How many arms stored at level 2 are examined."""
 FALSE_ALARM = 1e-4
 
 

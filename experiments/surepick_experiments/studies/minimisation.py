@@ -32,7 +32,7 @@ BLOCK = 10
 
 
 def played(world: World, stages: int, rng: np.random.Generator) -> State:
-    """The state of Anytime after so many stages of growing size."""
+    """The state of Anytime after `stages` stages of growing size."""
     policy, judge = Hasty(growth=0.5), world.judge(rng)
     state = policy.start(world.problem)
     for _ in range(stages):
@@ -77,7 +77,7 @@ def least_found(state: State, item: int, rule: str, rng: np.random.Generator) ->
 
 
 def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
-    """What the rule bounds from below: the evidence at each θ; infinite outside of the localiser for bets."""
+    """What the rule bounds from below: the evidence at each θ; infinite outside the localiser for bets."""
     evidence = state.evidence.log_evidence(theta)
     if rule == "plug-in":
         return evidence
@@ -126,14 +126,16 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
             }
             | {
                 f"caught_if_raised_by_{raised:g}": float(
-                    np.mean([any(row["found"] < row["bound"] + raised for row in each) for each in problems.values()])
+                    np.mean(
+                        [any(row["found"] < row["bound"] + raised for row in proved) for proved in problems.values()]
+                    )
                 )
                 for raised in RAISED
             }
         )
     return {
         "problems": len({row["problem"] for row in rows}),
-        "too_high": sum(each["too_high"] for each in cells),
+        "too_high": sum(cell["too_high"] for cell in cells),
         "cells": cells,
     }
 

@@ -14,7 +14,8 @@ import numpy as np
 import sqlalchemy as sa
 from scipy.special import expit
 
-from surepick.checks import SKIP, TIE, Answers, check_all
+from surepick.answer import SKIP, TIE
+from surepick.checks import Answers, check_all
 from surepick.glm import Tally, fit
 from surepick.identify.forecast import outdated
 from surepick.report.history import appearances, score_table

@@ -1,4 +1,4 @@
-"""The table that checks read: one row a question in the order asked, as it was shown, and what was said to it."""
+"""The table that checks read: one row per question in the order asked, as it was shown, and the answer to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,20 +9,16 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Booleans, Floats, Integers
+from surepick.answer import code_of, read_answer
 from surepick.errors import InvalidInput
-
-TIE, SKIP = -1, -2
-"""What was said besides 1 and 0."""
 
 NOTHING = -1
 """In `Answers.items`: no item at this place."""
 
-WORDS = {"tie": TIE, "skip": SKIP, None: SKIP, 1: 1, 0: 0}
-
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Questions in the order asked and what was said to them.
+    """Questions in the order asked, and the answers to them.
 
     >>> items = {"red": [1.0, 0.0], "blue": [0.0, 1.0]}
     >>> table = Answers.of_pairs(items, ["red", "blue"], ["blue", "red"], [1, "tie"], judges=["ann", "bob"])
@@ -33,11 +29,11 @@ class Answers:
     vectors: Floats
     """The vector of each question, with the sign of the order shown: 1 has probability 1/(1+exp(−xᵀθ*))."""
     said: Integers
-    """1 for yes or the first item shown, 0 for no or the second, TIE or SKIP."""
+    """1 for yes or the first item shown, 0 for no or the second, TIE or SKIP (`surepick.answer`)."""
     items: Integers
     """Numbers of the items shown first and second; NOTHING where there is none."""
     names: tuple[str, ...]
-    """Names of all items there are, asked about or not."""
+    """Names of all items, asked about or not."""
     judges: tuple[str | None, ...]
     """Who answered, if known."""
     shuffled: bool = True
@@ -49,32 +45,38 @@ class Answers:
         items: Mapping[str, ArrayLike],
         first: Sequence[str],
         second: Sequence[str],
-        answers: Sequence[int | str | None],
+        answers: Sequence[int | float | str | None],
         *,
         judges: Sequence[str | None] | None = None,
         shuffled: bool = False,
     ) -> "Answers":
-        """Comparisons of items by name; an answer is 1 or 0, "tie", or "skip" or None."""
+        """Comparisons of items by name.
+
+        An answer is whatever `surepick.answer.read_answer` takes: 1 or 0, "tie", "skip" or None, and other words.
+        """
         names = tuple(items)
         features = validate.matrix("items", np.array(list(items.values()), ndmin=1))
         number = {name: place for place, name in enumerate(names)}
         if not len(first) == len(second) == len(answers):
             raise InvalidInput(
-                f"first, second and answers must be one a question, got {len(first)}, {len(second)} and {len(answers)}."
+                "first, second and answers must have one entry per question, got "
+                f"{len(first)}, {len(second)} and {len(answers)}."
             )
-        stranger = next((name for name in (*first, *second) if name not in number), None)
-        if stranger is not None:
-            raise InvalidInput(f"There is no item named {stranger!r}; the first of {len(names)} is {names[0]!r}.")
+        unknown = next((name for name in (*first, *second) if name not in number), None)
+        if unknown is not None:
+            raise InvalidInput(f"There is no item named {unknown!r}; the first of {len(names)} is {names[0]!r}.")
         shown = np.array([(number[a], number[b]) for a, b in zip(first, second, strict=True)], dtype=np.int64)
         shown = shown.reshape(-1, 2)
         asked_by = (None,) * len(answers) if judges is None else tuple(judges)
         if len(asked_by) != len(answers):
-            raise InvalidInput(f"judges must be one an answer, got {len(asked_by)} for {len(answers)} answers.")
+            raise InvalidInput(
+                f"judges must have one entry per answer, got {len(asked_by)} for {len(answers)} answers."
+            )
         vectors = features[shown[:, 0]] - features[shown[:, 1]]
-        return cls(vectors, _said(answers), shown, names, asked_by, shuffled)
+        return cls(vectors, _codes(answers, first, second), shown, names, asked_by, shuffled)
 
     def first(self, count: int) -> "Answers":
-        """The table as it was after so many questions."""
+        """The table as it was after `count` questions."""
         part = slice(count)
         return replace(
             self, vectors=self.vectors[part], said=self.said[part], items=self.items[part], judges=self.judges[part]
@@ -98,6 +100,7 @@ class Answers:
     @cached_property
     def counted(self) -> "Counted":
         """Decisive answers on distinct questions, whichever way round a pair was shown."""
+        # A pair is turned so that the smaller number comes first; a single item is never turned.
         turned = self.items[:, 0] > np.where(self.items[:, 1] >= 0, self.items[:, 1], len(self.names))
         items = np.where(turned[:, None], self.items[:, ::-1], self.items)
         vectors = np.where(turned[:, None], -self.vectors, self.vectors)
@@ -118,15 +121,15 @@ class Counted:
     items: Integers
     """Their items."""
     place: Integers
-    """For each answer the question."""
+    """The number of the question of each answer."""
     ones: Integers
-    """And the answer."""
+    """Each answer, 1 or 0."""
 
     def __len__(self) -> int:
         return len(self.place)
 
     def of(self, which: slice | Booleans = slice(None)) -> tuple[Floats, Floats]:
-        """Pulls and wins of every question in a run of answers, or in some of them."""
+        """Pulls and wins of every question among the selected answers."""
         where, count = self.place[which], len(self.rows)
         wins = np.bincount(where, weights=self.ones[which].astype(float), minlength=count)
         return np.bincount(where, minlength=count).astype(np.float64), wins.astype(np.float64)
@@ -138,8 +141,12 @@ def _counted(items: Integers, vectors: Floats, said: Integers, decisive: Boolean
     return Counted(distinct[:, 2:], distinct[:, :2].astype(np.int64), place.ravel(), said[decisive])
 
 
-def _said(answers: Sequence[int | str | None]) -> Integers:
-    for row, answer in enumerate(answers):
-        if not (answer is None or isinstance(answer, str | int | np.integer)) or answer not in WORDS:
-            raise InvalidInput(f"An answer must be 1, 0, 'tie' or 'skip', got {answer!r} at row {row}.")
-    return np.array([WORDS[answer] for answer in answers], dtype=np.int64)
+def _codes(answers: Sequence[int | float | str | None], first: Sequence[str], second: Sequence[str]) -> Integers:
+    """The answers as integers; a message names the row that cannot be read."""
+    codes = []
+    for row, (answer, *shown) in enumerate(zip(answers, first, second, strict=True)):
+        try:
+            codes.append(code_of(read_answer(answer, shown)))
+        except InvalidInput as error:
+            raise InvalidInput(f"Row {row} of the answers: {error}") from None
+    return np.array(codes, dtype=np.int64)
