@@ -20,6 +20,7 @@ from surepick.identify.policy import Plan, Policy
 from surepick.identify.posterior_sample import plausible_truths
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, run
+from surepick.identify.stages import pooled_counts
 from surepick.identify.verdict import Forecast, Verdict
 
 FEWEST = 9
@@ -146,10 +147,5 @@ def _collected(
 
 
 def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:
-    """Answers to all stages, one row a measurement vector."""
-    pulls = np.zeros(len(problem.measurements), dtype=np.int64)
-    wins = np.zeros_like(pulls)
-    for stage in stages:
-        pulls[stage.plan.measurements] += stage.pulls
-        wins[stage.plan.measurements] += stage.wins
-    return Tally(problem.measurements, pulls, wins)
+    """Answers to all stages, one row for each measurement vector."""
+    return Tally(problem.measurements, *pooled_counts(problem, stages))
