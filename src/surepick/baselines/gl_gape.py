@@ -1,7 +1,7 @@
 """GLGapE (Kazerouni and Wein 2019): gap-based exploration for generalized linear models, one question after another.
 
-Batched here: between two looks it asks a tenth more questions than before, in the proportions of the last look, since a
-fit and a linear program for each of millions of questions would take days.
+Batched here: it is evaluated whenever a tenth more questions are answered, asked in the proportions of the last
+evaluation. A fit and a linear program for each of millions of questions would take days.
 """
 
 import math
@@ -78,17 +78,18 @@ class GlGapE(WithPriorBounds):
 
 def _ahead(problem: Problem, leader: int, estimate: StageEstimate) -> Floats:
     """By how much each item may be better than the leader, estimated gap plus width; −∞ for the leader itself."""
-    away = problem.points - problem.points[leader]
-    ahead: Floats = away @ estimate.theta + np.linalg.norm(estimate.white(away), axis=1)
+    y = problem.points - problem.points[leader]
+    ahead: Floats = y @ estimate.theta + np.linalg.norm(estimate.white(y), axis=1)
     ahead[leader] = -np.inf
     return ahead
 
 
 def _fewest(problem: Problem, leader: int, rival: int) -> tuple[Integers, Floats]:
     """The vectors and shares |w|/‖w‖₁ of the w of least ‖w‖₁ with Σ w_x·x = z_leader − z_rival."""
-    rows, away = problem.rows, problem.points[leader] - problem.points[rival]
+    # |w_x| splits into w⁺ + w⁻, so the least ‖w‖₁ is a linear program in 2|X| variables.
+    rows, y = problem.rows, problem.points[leader] - problem.points[rival]
     solved = scipy.optimize.linprog(
-        np.ones(2 * len(rows)), A_eq=np.hstack([rows.T, -rows.T]), b_eq=away, bounds=(0, None), method="highs"
+        np.ones(2 * len(rows)), A_eq=np.hstack([rows.T, -rows.T]), b_eq=y, bounds=(0, None), method="highs"
     )
     assert solved.x is not None  # differences of items lie in the span
     weights = np.abs(solved.x[: len(rows)] - solved.x[len(rows) :])

@@ -1,7 +1,8 @@
 """Best-arm identification: problems, policies and verdicts.
 
-Reading order: `problem`, `policy` (what every policy is), `verdict`, `staged` (policies that evaluate complete stages,
-RAGE-GLM among them), `anytime` (the default). See docs/identify.md and docs/anytime.md.
+Reading order: `problem`, `policy` (what every policy is), `verdict`, `stages` (the record of a search), `staged`
+(policies that evaluate answered stages, RAGE-GLM among them), `anytime` (the default). See docs/identify.md and
+docs/anytime.md.
 """
 
 from surepick.identify.anytime.policy import Anytime

@@ -13,6 +13,7 @@ from surepick.identify.policy import Plan
 from surepick.identify.problem import Problem
 
 Missing = Literal["ignorable", "refuse"]
+"""What a question without an answer means to a staged policy."""
 
 ENOUGH = 10**12
 """Questions after which a search ends in any case: what they cannot tell apart is a tie for every purpose."""
@@ -44,6 +45,7 @@ class StageRecord:
     @property
     def answered(self) -> bool:
         """Whether all answers are in: every question has one, or the stage is closed."""
+        # By vector, not in all: answers to another question of the stage are no substitute.
         return self.closed or bool(np.array_equal(self.pulls, self.plan.pulls))
 
     @property

@@ -226,7 +226,9 @@ class Stagewise(ABC):
         if verdict.status.final:
             return verdict
         draft, left = self.draft(state), self.budget - state.asked
+        # A shorter stage is as valid as a whole one: its widths are computed from the answers it has.
         fitted = draft.fitted_into(left)
+        # But a first stage cut short proves nothing (the theorem needs its burn-in), so nothing would be gained by it.
         if not state.records and draft.total > left:
             raise InvalidInput(
                 f"delta = {self.delta:g} cannot be reached within the budget of {self.budget:,} questions: the first "
@@ -293,6 +295,7 @@ class Stagewise(ABC):
 
     def _say(self, state: Stages, status: Status, said: Elimination, reason: str = "") -> Verdict:
         problem, best, count = state.problem, said.leader, len(state.problem.items)
+        # Gaps hold on the event that the leader is the best: with several items alive they are about the best guess.
         low, high = said.gaps or (np.full(count, -np.inf), np.full(count, np.inf))
         if status is Status.CERTAIN:  # the best item has no negative gap to any other
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
@@ -331,6 +334,7 @@ class Stagewise(ABC):
         if self.budget >= ENOUGH:
             return ""
         nothing = Tally(problem.measurements, *np.zeros((2, len(problem.measurements)), dtype=np.int64))
+        # Without a budget: this one would be refused again, and the answer wanted is what it would have to be.
         unlimited, numbers = replace(self, budget=ENOUGH), list[float]()
         for place, guess in enumerate(plausible_truths(problem, nothing, 3, 0)):
             judge = DrawnAnswers(self.within_prior_bounds(problem, guess), np.random.default_rng([0, place]))
