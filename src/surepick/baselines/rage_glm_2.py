@@ -89,6 +89,7 @@ class RageGlm2(WithPriorBounds):
         """The least n with (2 + 4S)·γ_n(δ)·√(value/n) ≤ target, to a per mille."""
         size, d = self._radius_of_ball(problem), problem.span.rank
 
+        # 2·(1 + 2S)·γ: the estimate is off by (1 + 2S)·γ, and the projection attains at most as much again.
         def enough(n: float) -> bool:
             return (2 + 4 * size) * faury_gamma(d, size, n, delta) * math.sqrt(value / n) <= target
 

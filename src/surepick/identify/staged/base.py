@@ -222,9 +222,9 @@ class Stagewise(ABC):
         """The next stage, once the last is answered; or the final verdict."""
         if state.waiting:
             return Wait(f"{self.name} needs all answers to stage {state.last.plan.stage} before the next.")
-        verdict = self.verdict(state)
-        if verdict.status.final:
-            return verdict
+        status, *_ = self._decision(state)
+        if status.final:
+            return self.verdict(state)
         draft, left = self.draft(state), self.budget - state.asked
         # A shorter stage is as valid as a whole one: its widths are computed from the answers it has.
         fitted = draft.fitted_into(left)
@@ -236,7 +236,7 @@ class Stagewise(ABC):
                 "epsilon, or use Anytime, which starts small."
             )
         if fitted is None:
-            return self._out_of_budget(verdict, draft.total, left)
+            return self._out_of_budget(self.verdict(state), draft.total, left)
         return Plan(len(state.records), fitted.measurements, fitted.pulls, fitted.memo.to_json())
 
     def apply(self, state: Stages, plan: Plan) -> Stages:
@@ -276,24 +276,26 @@ class Stagewise(ABC):
     def _evaluated(self, state: Stages) -> Stages:
         return replace(state, eliminations=(*state.eliminations, self.eliminate(state)))
 
-    def verdict(self, state: Stages) -> Verdict:
-        """What the answered stages say: final where they decide, otherwise `open`."""
+    def _decision(self, state: Stages) -> tuple[Status, Elimination, str]:
+        """How far the search got, on what grounds, and why no further."""
         problem, said = state.problem, state.elimination
         nothing = Elimination(np.arange(len(problem.items)), 0)
         if problem.obstacle is not None:
-            return self._say(state, Status.NOT_IDENTIFIABLE, nothing, problem.obstacle)
+            return Status.NOT_IDENTIFIABLE, nothing, problem.obstacle
         if len(problem.items) == 1:
-            return self._say(state, Status.CERTAIN, nothing)
+            return Status.CERTAIN, nothing, ""
         if said is None:
-            return self._say(state, Status.OPEN, nothing, "No stage is complete yet.")
+            return Status.OPEN, nothing, "No stage is complete yet."
         if len(said.alive) == 1:
-            return self._say(state, Status.CERTAIN, said)
+            return Status.CERTAIN, said, ""
         if said.shortfall <= self.epsilon:
-            return self._say(state, Status.WITHIN_EPSILON, said)
+            return Status.WITHIN_EPSILON, said, ""
         bound = f", and the leader is within {said.shortfall:.3g} of the best" if said.shortfall < np.inf else ""
-        return self._say(state, Status.OPEN, said, f"{len(said.alive)} items are not excluded{bound}.")
+        return Status.OPEN, said, f"{len(said.alive)} items are not excluded{bound}."
 
-    def _say(self, state: Stages, status: Status, said: Elimination, reason: str = "") -> Verdict:
+    def verdict(self, state: Stages) -> Verdict:
+        """What the answered stages say: final where they decide, otherwise `open`."""
+        status, said, reason = self._decision(state)
         problem, best, count = state.problem, said.leader, len(state.problem.items)
         # Gaps hold on the event that the leader is the best: with several items alive they are about the best guess.
         low, high = said.gaps or (np.full(count, -np.inf), np.full(count, np.inf))

@@ -143,9 +143,11 @@ class RageGlm(WithPriorBounds):
         """What the last stage says of θ*, None for nothing; and the floors known after it."""
         rows, last = state.problem.rows, state.last
         known = np.zeros(len(rows)) if memo.floors is None else memo.floors
-        if memo.budget is None:
+        if (
+            memo.budget is None
+        ):  # exploring: all such stages share the level of the first (docs/identify.md, "The start")
             memos = (RoundMemo.from_json(record.plan.memo) for record in state.records)
-            first = next(each.round for each in memos if each.kind == "explore")
+            first = next(earlier.round for earlier in memos if earlier.kind == "explore")
             ellipsoid = explored(state, level(self.delta, first))
             return ellipsoid, np.maximum(known, floors_within(ellipsoid, rows))
         # Only the round's own answers: those before it chose its design, and the theorem is for fixed designs.

@@ -153,7 +153,7 @@ class Static(WithPriorBounds):
 
     def _bounds(self, state: Stages, kind: str, floors: Floats, budget: Budget) -> StageBounds | None:
         """What the pooled answers of all stages of this kind prove; those of the burn-in chose the design."""
-        stages = [each for each in state.records if LookMemo.from_json(each.plan.memo).kind == kind]
+        stages = [record for record in state.records if LookMemo.from_json(record.plan.memo).kind == kind]
         pulls, wins = pooled_counts(state.problem, stages)
         asked = np.flatnonzero(pulls)
         return stage_bounds(state.problem.rows, asked, pulls[asked], wins[asked], floors, budget, sharpen=self.SHARPENS)
