@@ -143,9 +143,7 @@ class RageGlm(WithPriorBounds):
         """What the last stage says of θ*, None for nothing; and the floors known after it."""
         rows, last = state.problem.rows, state.last
         known = np.zeros(len(rows)) if memo.floors is None else memo.floors
-        if (
-            memo.budget is None
-        ):  # exploring: all such stages share the level of the first (docs/identify.md, "The start")
+        if memo.budget is None:  # exploring: all such stages share the level of the first (docs/identify.md)
             memos = (RoundMemo.from_json(record.plan.memo) for record in state.records)
             first = next(earlier.round for earlier in memos if earlier.kind == "explore")
             ellipsoid = explored(state, level(self.delta, first))
