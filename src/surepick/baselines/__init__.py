@@ -7,6 +7,7 @@ from surepick.baselines.intervals import interval_faury, interval_li, interval_p
 from surepick.baselines.logistic_ucb import LogisticUcb
 from surepick.baselines.ofu_glb import OfuGlb
 from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_glm_r import RageGlmR
 from surepick.baselines.rage_linear import RageLinear
@@ -24,7 +25,9 @@ __all__ = [
     "LogisticUcb",
     "OfuGlb",
     "OfuLog",
+    "PassivePrinted",
     "RageGlm2",
+    "RageGlmPrinted",
     "RageGlmR",
     "RageLinear",
     "SquareCb",

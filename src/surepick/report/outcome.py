@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from surepick.baselines import RageGlmPrinted
 from surepick.checks import Answers, Check, check_all
 from surepick.errors import SurepickError
-from surepick.identify import Forecast, RageGlm, Verdict, run
+from surepick.identify import Forecast, Verdict, run
 from surepick.io.items import ItemTable
 from surepick.judges import World
 from surepick.limits import Instance, lower_bound
@@ -46,7 +47,7 @@ def compare(world: World, *, delta: float, seed: int) -> Comparison:
     except SurepickError:  # a tie for the best, or answers certain to the precision of numbers
         least = None
     try:
-        policy = RageGlm(delta=delta, constants="printed", kappa=world.kappa)
+        policy = RageGlmPrinted(delta=delta, kappa=world.kappa)
         printed = run(problem, policy, world.judge([seed, 3]), seed=seed)
     except SurepickError:
         return Comparison(least, None, len(problem.measurements))
