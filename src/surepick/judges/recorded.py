@@ -170,7 +170,7 @@ def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "p
 
     def turn(state: Any, plan: Plan) -> NDArray[np.int64] | Wait:
         used = np.zeros_like(stock)
-        for filed in state.filed:
+        for filed in state.stages:
             used[filed.plan.measurements] += filed.plan.pulls
         asked = int(used.sum())
         if asked == len(in_file):
