@@ -106,6 +106,8 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
         return better
     localiser = state.localiser
     points = state.problem.points[items]
+    # The centre, where log E is about least, is in the null of every pair in the other order: none of these can be
+    # refuted before all theta are.
     scores = points @ localiser.centre
     for row, point in enumerate(points):
         lower = np.flatnonzero(scores < scores[row])
@@ -114,6 +116,7 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
         near = np.flatnonzero(~passed)
         if len(near):
             found = plug_in_bounds(state.evidence, y[near], 0.0, np.broadcast_to(localiser.centre, y[near].shape))
+            # The first rule of stopping (4), for any pair instead of the leader and a rival.
             passed[near] = found.bounds >= state.threshold
         better[row, lower] = passed
     # What a proved verdict excludes by any of its rules is worse than the item it names; a posterior proves nothing.

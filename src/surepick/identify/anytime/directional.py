@@ -312,7 +312,7 @@ def choose_bets(
 def _sizes(rows: Floats, y: Floats, gap: Floats, nats: Floats, target: float, v_y: Floats) -> Floats:
     """Gaps that the bets assume, rivals × bets: fixed ones, and last the estimated gap, shrunk."""
     shrink = 1.0 / (1.0 + 1.0 / np.maximum(2 * nats, 1e-12))
-    # √(2·target) standard errors bring the target; more would only add variance.
+    # √(2·target) standard errors bring the target in expectation.
     follow = np.minimum(np.maximum(gap, 0.0) * shrink, np.sqrt(2 * target * v_y))
     # v_0: the variance of yᵀtheta after evenly spread answers of the largest variance, 1/4.
     even = np.linalg.inv((TUNING.usual_answers * rows.shape[1] / len(rows) / 4) * (rows.T @ rows))

@@ -106,8 +106,10 @@ class Anytime:
         state = state.evaluated
         if _impossible(state) or state.evaluation.decided:
             return self.verdict(state)
+        # Any stage sizes keep the guarantee (Theorem 1): they tune cost, and the budget may cut the last one.
         size = min(self._size(state), self.budget - state.asked)
         if size < 1:
+            # Open questions count against the budget, and their answers may still decide.
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
             return self._out_of_budget(self.verdict(state))
@@ -146,6 +148,7 @@ class Anytime:
 
     def apply(self, state: State, plan: Plan) -> State:
         """The state after this stage was planned; stages answered by then are evaluated for good."""
+        # From here on the answers evaluated can no longer be undone: the next stage depends on them.
         state = state.evaluated
         memo, nothing = StageMemo.from_json(plan.memo), np.zeros(len(plan.pulls), dtype=np.int64)
         return replace(
@@ -177,6 +180,7 @@ class Anytime:
             return self._say(state, Status.CERTAIN, 0, everything, None)
         if not state.plug_in.pulls.any():
             return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
+        # A verdict may be asked for after every answer, so quick strategies must do; p-value and certificate use all.
         leader, bounds = state.leader, all_rival_bounds(state, QUICK)
         if state.evaluation.decided:
             status = Status.CERTAIN if self.epsilon == 0 else Status.WITHIN_EPSILON
@@ -210,6 +214,7 @@ class Anytime:
         state = state.evaluated
         if self.stop != "proved" or _impossible(state) or not state.evaluation.decided:
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
+        # Far rivals are not in the proof log: they are proved again here, at O(d²) each.
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
         return claims.write_certificate(claim, state, all_rival_bounds(state, THOROUGH))
 
@@ -314,6 +319,7 @@ def _early_questions(state: State, leader: int, theta: Floats, size: int) -> Int
     rivals = state.caught_up_later(leader, theta)
     nats = rivals.nats
     if leader == state.leader:
+        # The likelihood ratio forgets what the processes paid for prediction; what a proof may come to does not.
         known = _known_nats(state)[rivals.items]
         nats = np.where(np.isinf(known), np.inf, np.minimum(nats, known + rivals.coming))
     if np.isinf(nats.min()):  # all of the closest are passed, but not all
@@ -347,6 +353,7 @@ def _late_questions(state: State, leader: int, theta: Floats, size: int) -> Inte
         optimistic=failing,
     )
     if process is not None and for_proof:
+        # The rival whose proof comes to least: the curvature of its bets says along which directions the proof loses.
         weakest = int(evaluation.unproved[np.argmin(evaluation.unproved_nats)])
         curvature = process.curvature(weakest, rows, state.theta)
         counts += ask_for_proof(rows, state.theta, state.information, state.ridge, curvature, for_proof)

@@ -100,6 +100,7 @@ def caught_up_rivals(
         tolerance=0.1,
         iterations=6,
     )
+    # Steps along the hyperplane leave it by rounding.
     points = onto(points, y, epsilon)
     divergence = expected_nats(vectors.rows, theta, points)
     # The log-likelihood ratio is its expectation under the estimate plus (wins − expected wins)·(difference of logits).
@@ -126,6 +127,7 @@ def ask_early(rows: Floats, theta: Floats, points: Floats, nats: Floats, size: i
     best = np.argsort(-gain, kind="stable")[:size]
     counts = np.zeros(len(rows), dtype=np.int64)
     counts[best] = 1
+    # A stage of more questions than there are vectors.
     counts[best[0]] += size - len(best)
     return counts
 
@@ -172,6 +174,7 @@ def ask_late(
     close = closest_rivals(nats)
     weights = _soft_weights(nats[close], TUNING.temperature, enough)
     close, weights = close[weights > 0], weights[weights > 0]
+    # With old information discounted, proportions of the stage make up for those of earlier ones.
     C = np.linalg.inv(TUNING.old_information * information + ridge * np.eye(rows.shape[1]))
     y = points[leader] - points[close]
     x_C = rows @ C
@@ -179,6 +182,7 @@ def ask_late(
     x_C_x = np.einsum("xi,xi->x", x_C, rows)
     v = np.abs(rows @ theta)
     s = variance(np.maximum(v - np.sqrt(x_C_x), 0.0) if optimistic else v)
+    # An answer to x lowers log ‖y‖²_C by about s(xᵀCy)²/((1 + s·xᵀCx)·yᵀCy).
     y_C_y = np.einsum("zi,ij,zj->z", y, C, y)
     # What is worth little at first is hardly ever worth most later in the stage.
     gain = s / (1.0 + s * x_C_x) * ((x_C_y**2) @ (weights / y_C_y))
@@ -219,6 +223,7 @@ def ask_for_proof(
     for part in np.array_split(np.arange(size), min(size, TUNING.picks)):
         x_C = rows @ C
         x_C_x = np.einsum("xi,xi->x", x_C, rows)
+        # An answer to x lowers tr(CB) by s·xᵀCBCx/(1 + s·xᵀCx).
         gain = s / (1.0 + s * x_C_x) * np.einsum("xi,ij,xj->x", x_C, B, x_C)
         chosen = int(np.argmax(gain))
         strength = len(part) * s[chosen]

@@ -145,6 +145,7 @@ class ProofLog:
     def after(self, memo: StageMemo) -> "ProofLog":
         """With what the memo of one more stage holds."""
         return ProofLog(
+            # A rival passed for one leader is not passed for another, so both are part of the key.
             {**self.proved, **{(proved.leader, proved.item): proved for proved in memo.passed}},
             {**self.failed, **{(failed.leader, failed.item): failed for failed in memo.tried}},
             memo.examined,
@@ -205,6 +206,7 @@ class State:
     @property
     def threshold(self) -> float:
         """log 1/delta_2: nats that pass a rival by the plug-in process (4)."""
+        # delta_2 pays for the localiser and plug-in proofs, delta_1 = delta − delta_2 for all directional processes.
         return math.log(1 / (TUNING.localiser_share * self.delta))
 
     def share_of(self, leader: int) -> float:
@@ -237,6 +239,7 @@ class State:
                 factors = before.fix_factors(where, stage.plan.pulls)
                 memo = replace(memo, factors=factors)
             pulls, wins = stage.pulls.astype(float), stage.wins.astype(float)
+            # Missing answers count as factor one, or are charged the worst (19).
             missing = (stage.plan.pulls - stage.pulls).astype(float) * self.charge
             state = replace(
                 state,
@@ -299,6 +302,7 @@ class State:
     def fits(self) -> Floats:
         """The experts on all answers there are, every other one on old answers, too."""
         fits = ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        # The other half predicts as without old answers, so that wrong ones cost little.
         if self.old is not None:
             pulls, wins = (new + old for new, old in zip(self.arrived, self.old, strict=True))
             fits = fits.copy()
@@ -338,6 +342,7 @@ class State:
     @cached_property
     def recent_information(self) -> Floats:
         """Information of the questions planned after the last restart but one."""
+        # The newest restarts dominate G: where they have hardly any information, no bound is found.
         restarts = self.evaluated.plug_in.restarts
         return self.information_of(self.planned - restarts[max(len(restarts) - 2, 0)].pulls)
 
@@ -358,6 +363,7 @@ class State:
         rank = self.problem.span.rank
         if rank > TUNING.early_dimensions or self.asked >= TUNING.early_questions * rank:
             return False
+        # Where no answer is all but certain the quadratic approximation is good, and larger stages lose nothing.
         first = self.asked < TUNING.first_process_from * rank
         return first or bool(np.max(np.abs(self.problem.rows @ self.theta)) > TUNING.early_log_odds)
 
@@ -384,6 +390,7 @@ class State:
         inverse = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))))
         now = quadratic_nats(self.problem.points, self.leader, self.theta, inverse, self.epsilon)
         later = self.nats(self.leader)
+        # The leader's own nats are infinite, and the difference of infinities is no number.
         now[self.leader] = later[self.leader] = 0.0
         return np.maximum(later - now, 0.0)
 

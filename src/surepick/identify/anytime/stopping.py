@@ -117,6 +117,7 @@ def rival_bounds(
         left = np.flatnonzero(plug_in.bounds < state.threshold)
         process = state.process_of(leader)
         if len(left) and process is not None:
+            # Only what the cheaper rules did not pass is left to the directional rule.
             near, plug_in = near[left], plug_in.rows_of(left)
             worth = process.log_bets(items[near], state.problem.rows, plug_in.points)
             for strategy in strategies:
@@ -199,6 +200,7 @@ def _bet_shares(
     """p of the bets in F, by what they are worth at the likeliest points, less what a proof would cost them there."""
     if strategy.bet is None:
         return np.asarray(softmax(worth, axis=1))
+    # One bet alone is a valid mix too: its share is one, at the price of log(BETS) (11).
     promise = worth - process.mean_tilts(items) * np.clip(room, 0.0, 1e3)[:, None]
     return np.eye(BETS)[np.argsort(-promise, axis=1)[:, strategy.bet]]
 
@@ -248,6 +250,7 @@ def estimated_evidence(state: State) -> tuple[Floats, Floats]:
     proven, process = found, state.process_of(leader)
     if process is not None:
         bets = process.log_bets(close, state.problem.rows, theta)
+        # lam is about the mean |c|, and lam·(threshold − G) is what weak duality gives away (13).
         cost = process.mean_tilts(close) * np.maximum(state.threshold - found, 0.0)[:, None]
         proven = np.maximum(found, log_sum(bets - cost) - math.log(BETS))
         found = np.maximum(found, log_sum(bets) - math.log(BETS))
@@ -274,6 +277,8 @@ def evaluate(state: State) -> Evaluation:
     leader, log, needed = state.leader, state.proof_log, state.needed(state.leader)
     passed, tried = log.passed(leader), log.tried(leader)
     left = state.rivals_except(passed)
+    # A bound of an infimum is at most the value at any one point, and points are cheap: while some rival lacks evidence
+    # at its point, the search cannot be decided now.
     last = not np.any(evidence[left] < min(state.threshold, needed))
     if last:
         left = left[~state.localiser.misses(state.problem.points[leader] - state.problem.points[left], state.epsilon)]
@@ -285,7 +290,9 @@ def evaluate(state: State) -> Evaluation:
             unbounded=_unbounded(tried, passed),
         )
     else:
+        # A rehearsal: rivals proved now stay passed, and are asked about no more.
         left = left[promised[left] >= needed]
+    # The weakest first: if it fails, the others need not be tried.
     left = left[np.argsort(evidence[left], kind="stable")]
     hopeless = _lacking_at_witnesses(state, [tried[int(item)] for item in left if int(item) in tried])
 
@@ -310,6 +317,7 @@ def evaluate(state: State) -> Evaluation:
     )
     if not last:
         return result
+    # Far rivals are out of `left`, so that nothing left means that every rival is passed: Theorem 1 applies.
     unproved = [int(item) for item in left if int(item) not in newly]
     hopeless |= _lacking_at_witnesses(state, failed)
 
@@ -333,6 +341,7 @@ def _try_proofs(
     for begin in range(0, len(rivals), size):
         portion = rivals[begin : begin + size]
         found = rival_bounds(state, leader, np.array(portion), strategies, deciding=True)
+        # Either process may pass a rival, so what it lacks is the smaller of both.
         lacking = np.fmin(state.threshold - found.plug_in, needed - found.directional)
         for item, lack, proof, witness in zip(portion, lacking, found.proofs, found.witnesses, strict=True):
             if lack > 0:
