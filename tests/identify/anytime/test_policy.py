@@ -1,8 +1,10 @@
 """Anytime: what it promises, on worlds where it is hard to keep."""
 
+import gc
 import itertools
 import json
 import math
+import weakref
 from typing import Literal
 
 import numpy as np
@@ -311,6 +313,15 @@ class TestUse:
         ignored, charged = states
         assert np.all(ignored.plug_in.scores == 0)
         assert np.all(charged.plug_in.scores <= 12 * math.log(0.5) + 1e-12)
+
+    def test_nothing_keeps_a_finished_problem_alive(self) -> None:
+        world = small(2)
+        run(world.problem, Anytime(budget=40), world.judge(1))
+        problem = weakref.ref(world.problem)
+        assert problem() is not None
+        del world
+        gc.collect()
+        assert problem() is None
 
     def test_refuses_what_cannot_be_meant(self) -> None:
         with pytest.raises(InvalidInput, match="missing must be one of"):

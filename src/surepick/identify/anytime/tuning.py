@@ -26,8 +26,10 @@ class Tuning:
 
     # Bets: docs/anytime.md, section 2.
     usual_nats: float = 4.0
-    """The unit of `bet_sizes` is the gap that `usual_answers`·d evenly spread answers show with this many nats."""
+    """The unit of `bet_sizes` is the gap that `usual_answers`·d evenly spread answers show with this many nats:
+    √(8·v_0) for four."""
     usual_answers: int = 10
+    """Answers per dimension behind v_0, the variance of yᵀtheta after that many evenly spread ones."""
     catch_up: float = 5.0
     """R in D = [H_b + H_p/R]⁻¹(kap·y − G): how fast a stage makes up for lacking tilt. 3 to 10 make no difference."""
     memo_digits: int = 6
