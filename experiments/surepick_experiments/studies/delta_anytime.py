@@ -40,7 +40,7 @@ class Unpaid(Hasty):
 
     def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next stage, or the verdict without its price."""
-        settled = state.settled
+        settled = state.evaluated
         if settled.plug_in.restarts and np.min(settled.nats(settled.leader)) >= math.log(1 / self.delta):
             return replace(self.verdict(state), status=Status.CERTAIN)
         return super().plan(state, rng)

@@ -15,8 +15,8 @@ from scipy.special import logsumexp
 from surepick._arrays import Floats
 from surepick.identify import Plan, Problem
 from surepick.identify.anytime.directional import BETS
-from surepick.identify.anytime.rival_bounds import THOROUGH, weigh
 from surepick.identify.anytime.state import State
+from surepick.identify.anytime.stopping import THOROUGH, rival_bounds
 from surepick.judges import World
 from surepick.report.figures import figure
 from surepick_experiments.studies.delta_anytime import Hasty
@@ -41,14 +41,14 @@ def played(world: World, stages: int, rng: np.random.Generator) -> State:
             break
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
         state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(world.problem, wins))
-    return state.settled
+    return state.evaluated
 
 
 def bounds(state: State, rng: np.random.Generator) -> list[Row]:
     """Each proved bound, and the least value a search finds."""
     leader, problem = state.leader, state.problem
     others = np.array([item for item in range(len(problem.items)) if item != leader])
-    weighed = weigh(state, leader, others, THOROUGH)
+    weighed = rival_bounds(state, leader, others, THOROUGH)
     rows = []
     for rule, proved in (("plug-in", weighed.plug_in), ("directional", weighed.directional)):
         for item, bound in zip(others, proved, strict=True):
@@ -83,7 +83,7 @@ def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
         return evidence
     process = state.process_of(state.leader)
     assert process is not None
-    bets = process.values(np.full(len(theta), item), state.problem.rows, theta)
+    bets = process.log_bets(np.full(len(theta), item), state.problem.rows, theta)
     return np.where(evidence < state.threshold, logsumexp(bets, axis=1) - math.log(BETS), math.inf)
 
 

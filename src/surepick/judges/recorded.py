@@ -136,7 +136,7 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "pol
 
     def redirect(state: Any, plan: Plan) -> Integers | Wait:
         used = np.zeros_like(stock)
-        for filed in state.filed:
+        for filed in state.stages:
             used[filed.plan.measurements] += filed.plan.pulls
         asked = int(used.sum())
         if asked == len(in_file):

@@ -10,7 +10,7 @@ import numpy as np
 from surepick._arrays import Booleans, Floats, Integers
 from surepick.confidence import ConfidenceSet, interval_anytime
 from surepick.identify import Verdict
-from surepick.identify.anytime.ranking import proven_better
+from surepick.identify.anytime.claims import proven_better
 from surepick.identify.anytime.state import State
 from surepick.identify.forecast import OpenStage
 from surepick.session import Session
@@ -54,7 +54,7 @@ class ScoreTable:
     """Scores of the leading items against the mean of all, with the ranks that are still possible.
 
     All intervals hold at once, at all times, with probability 1 − delta (docs/theory.md, section 5). So do all
-    ranks: with Anytime together with its verdict (`identify.anytime.ranking`), with others together with the intervals.
+    ranks: with Anytime together with its verdict (`identify.anytime.claims`), with others together with the intervals.
     """
 
     items: Integers

@@ -4,7 +4,7 @@ import numpy as np
 
 from helpers import most_failures
 from surepick import Anytime, Problem, Session, Uniform
-from surepick.identify.anytime.ranking import proven_better
+from surepick.identify.anytime.claims import proven_better
 from surepick.judges import World
 from surepick.report.history import score_table
 
