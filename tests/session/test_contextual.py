@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from surepick import InvalidInput
 from surepick.baselines import Greedy, SquareCb
-from surepick.baselines.uniform import UniformArms
+from surepick.baselines.simple import UniformArms
 from surepick.contextual import LikelihoodRatioUcb, SupLogistic
 from surepick.contextual.history import History
 from surepick.registry import NAMES, policy_by_name

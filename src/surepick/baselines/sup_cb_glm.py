@@ -104,7 +104,7 @@ class SupCbGlm:
         return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupCbState, arms: Floats, choice: Choice, reward: float) -> SupCbState:
-        """File the reward; those of the burn-in go to every level, which is the flaw."""
+        """Store the reward; those of the burn-in go to every level, which is the flaw."""
         dimension = state.levels.thetas.shape[1]
         vector = chosen_vector(arms, choice, dimension)
         answer = clean_reward(reward)
@@ -117,8 +117,8 @@ class SupCbGlm:
             return state._replace(burn_in=burn_in)
         levels = state.levels
         for s in range(self.number_of_levels):
-            for each, known in zip(burn_in.rows, burn_in.answers, strict=True):
-                levels = stored(levels, s, each, float(known), 1.0, self._multiplier)
+            for row, known in zip(burn_in.rows, burn_in.answers, strict=True):
+                levels = stored(levels, s, row, float(known), 1.0, self._multiplier)
             levels = refreshed(levels, s, self._multiplier)
         return SupCbState(burn_in, levels, True)
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick._arrays import Floats
 from surepick.confidence.theorem import Budget, radii
-from surepick.contextual import likelihood_ratio_set as ratio_set
-from surepick.contextual import numerics
-from surepick.contextual.likelihood_ratio_set import RatioSet
+from surepick.contextual import kernels
+from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     LOGISTIC,
@@ -37,6 +36,7 @@ from surepick.contextual.sup_levels import (
     stored,
 )
 from surepick.errors import InvalidInput
+from surepick.glm.kernels import newton, variance
 from surepick.guarantee import Guarantee
 
 Constants = Literal["corrected", "printed"]
@@ -55,7 +55,7 @@ class SupState(NamedTuple):
     """What is known after some rewards."""
 
     learnt: int
-    phi: RatioSet
+    phi: LikelihoodRatioSet
     """Answers of the burn-in bucket, with their confidence set."""
     settled: bool
     """Whether the burn-in is over."""
@@ -164,7 +164,7 @@ class SupLogistic:
         dimension = validate.whole("dimension", dimension)
         return SupState(
             learnt=0,
-            phi=ratio_set.empty(dimension, self.delta / 2),
+            phi=LikelihoodRatioSet.empty(dimension, self.delta / 2),
             settled=False,
             levels=empty_levels(self.number_of_levels, dimension),
             contexts=np.zeros((dimension, dimension)),
@@ -193,7 +193,7 @@ class SupLogistic:
         if choice.bucket == PHI and self.is_printed:
             phi = phi._replace(history=phi.history.appended(vector, answer))
         elif choice.bucket == PHI:
-            phi = ratio_set.absorbed(phi, vector, answer)
+            phi = phi.updated(vector, answer)
         longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
         contexts = state.contexts + offered.T @ offered / len(offered)
         return self._settle(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
@@ -224,7 +224,7 @@ class SupLogistic:
         information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
         buckets = np.empty(len(arms), dtype=np.int64)
         limit = REFRESH * arms.shape[2]
-        steps = numerics.kernels.advance(
+        steps = kernels.advance(
             arms,
             now.thetas,
             now.inverses,
@@ -257,8 +257,7 @@ class SupLogistic:
         """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""
         phi = state.phi
         radius = 0.0 if self.is_printed else phi.radius
-        small = math.exp(-numerics.kernels.far_logit(vector, phi.centre, phi.inverse, radius))
-        return small / (1.0 + small) ** 2
+        return float(variance(kernels.far_logit(vector, phi.centre, phi.inverse, radius)))
 
     def status(self, state: SupState) -> SupStatus:
         """Check at run time what the theorem needs."""
@@ -319,9 +318,7 @@ class SupLogistic:
         """Printed: fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
         dimension, history = len(state.contexts), state.phi.history
         ridge = 1e-6 * max(state.longest, 1e-6) ** 2
-        theta = numerics.kernels.newton(
-            history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60
-        )[0]
+        theta = newton(history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60)[0]
         state = state._replace(phi=state.phi._replace(centre=theta))
         levels = empty_levels(self.number_of_levels, dimension)
         for s, old in enumerate(state.levels.histories):
