@@ -40,7 +40,7 @@ def norm(vector: Floats, inverse: Floats) -> float:
 @kernel
 def squared_norms(rows: Floats, inverse: Floats) -> Floats:
     """‖x‖² in the inverse for every row; O(n d²)."""
-    squared: Floats = np.sum((rows @ inverse) * rows, axis=1)
+    squared: Floats = ((rows @ inverse) * rows).sum(axis=1)
     return np.maximum(squared, 0.0)
 
 
@@ -53,7 +53,7 @@ def far_logit(vector: Floats, theta: Floats, inverse: Floats, radius: float) -> 
 @kernel
 def largest_entry(matrix: Floats) -> float:
     """The largest absolute value; NaN if there is a NaN."""
-    return float(np.max(np.abs(matrix)))
+    return float(np.abs(matrix).max())
 
 
 @kernel
@@ -194,7 +194,7 @@ def tangent_offset(scores: Floats, restarts: Floats) -> float:
     """o = Σ_j p_j(log w_j + N_j − log p_j) of Proposition B; restarts of share zero count nothing."""
     live = restarts[:, 2] > 0.0
     shares = restarts[:, 2][live]
-    return float(np.sum(shares * (expert_evidence(scores, restarts)[live] - np.log(shares))))
+    return float(shares @ (expert_evidence(scores, restarts)[live] - np.log(shares)))
 
 
 @kernel

@@ -143,7 +143,7 @@ def derivatives(rows: Floats, answers: Floats, weights: Floats, theta: Floats) -
         small = np.exp(-np.abs(v))
         larger = 1.0 / (1.0 + small)  # probability of the likelier answer
         mu = np.where(v >= 0.0, larger, small * larger)
-        value += np.sum(w * (np.log1p(small) + np.maximum(v, 0.0) - y * v))
+        value += w @ (np.log1p(small) + np.maximum(v, 0.0) - y * v)
         gradient += (w * (mu - y)) @ x
         hessian += (x * (w * small * larger * larger).reshape(-1, 1)).T @ x
     return value, gradient, hessian
@@ -181,7 +181,7 @@ def newton(
         if decrement <= tolerance or iteration == iterations:
             break
         # The step rule of `newton.minimise`: beyond a change R = 1 of some logit, the fraction log(1+R)/R descends.
-        moved = np.max(np.abs(rows @ step)) if len(rows) else 0.0
+        moved = np.abs(rows @ step).max() if len(rows) else 0.0
         theta = theta - step * (1.0 if moved <= 1.0 else max(1.0, math.log1p(moved)) / moved)
         value, gradient, hessian = derivatives(rows, answers, weights, theta)
     return theta, value, gradient, hessian, decrement
