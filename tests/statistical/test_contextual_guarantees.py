@@ -8,10 +8,10 @@ from scipy.stats import binom
 
 from surepick.baselines import LogisticUcb, SupCbGlm
 from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic
-from surepick.contextual.likelihood_ratio import outer_radius
 from surepick.contextual.sup_levels import number_of_levels
 from surepick.contextual.sup_logistic import certified_radius, share_of_certificate
 from surepick.glm import variance
+from surepick.glm.duality import outer_radius
 from surepick_experiments.worlds.contextual import ball_world, misfit, simulate
 
 DELTA = 0.2

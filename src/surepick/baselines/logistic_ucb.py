@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge
+from surepick.baselines.intervals import faury_gamma, faury_ridge
 from surepick.contextual import kernels
 from surepick.contextual.estimate import RidgeEstimate
 from surepick.contextual.policy import (

@@ -15,11 +15,10 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge
+from surepick.baselines.intervals import faury_gamma, faury_ridge
 from surepick.contextual import kernels
 from surepick.contextual.estimate import RidgeEstimate
 from surepick.contextual.history import History
-from surepick.contextual.likelihood_ratio import outer_radius
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -31,6 +30,7 @@ from surepick.contextual.policy import (
     clean_arms,
     clean_reward,
 )
+from surepick.glm.duality import outer_radius
 from surepick.glm.kernels import inverse, newton
 from surepick.guarantee import Guarantee
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.baselines.printed_intervals import printed_gamma
+from surepick.confidence.theorem import printed_gamma
 from surepick.design import apportion, g_optimal
 from surepick.glm import Tally, fit, variance
 from surepick.guarantee import Guarantee

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge, project
+from surepick.baselines.intervals import faury_gamma, faury_ridge, project
 from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.glm import Tally

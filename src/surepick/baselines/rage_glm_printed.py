@@ -11,7 +11,7 @@ import numpy as np
 
 from surepick._arrays import Floats
 from surepick.baselines.printed_forms import TwoForms, fitted, printed_burn_in, round_nats, with_printed_width
-from surepick.baselines.printed_intervals import printed_gamma
+from surepick.confidence.theorem import printed_gamma
 from surepick.design import Pairs, Rows, apportion, max_optimal
 from surepick.glm import variance
 from surepick.identify.problem import Problem

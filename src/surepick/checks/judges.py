@@ -11,7 +11,7 @@ from surepick._arrays import Booleans, Floats
 from surepick.checks.answers import Answers
 from surepick.checks.position import log_fair_coin
 from surepick.checks.result import Check, e_value, exceeds
-from surepick.glm.loss import CountProblem
+from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
 

@@ -16,7 +16,8 @@ from scipy.special import logsumexp, xlogy
 from surepick._arrays import Floats
 from surepick.checks.answers import Counted
 from surepick.glm import probability_of_yes
-from surepick.glm.loss import CountProblem
+from surepick.glm.duality import duality_gap
+from surepick.glm.fit import CountProblem
 from surepick.linalg import norms, span_of
 
 GROWTH = 0.15
@@ -105,7 +106,7 @@ def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
     problem = CountProblem(span.coordinates(rows[asked]), pulls[asked], wins[asked])
     for ridge in RIDGES:
         found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
-        gap = problem.duality_gap(found.theta)
+        gap = duality_gap(problem, found.theta)
         if gap < 0.1:
             return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
     return saturated

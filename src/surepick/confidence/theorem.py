@@ -248,3 +248,12 @@ def largest_xi(dimension: int, budget: Budget) -> float:
         else:
             low = middle
     return low
+
+
+def printed_gamma(dimension: int, events: int, delta: float) -> float:
+    """γ = d + log(6·events/δ) of Jun et al. 2021, Theorem 1, as printed: 1/ξ² is to be at least this.
+
+    One event for each asked line, one for each query and one more. As printed the condition is too weak, see
+    docs/theory.md, section 2; `largest_xi` is the corrected one.
+    """
+    return dimension + math.log(6 * events / delta)

@@ -12,7 +12,7 @@ nothing that is rough below (online steps, unfinished fits) can harm it.
 From the set to an ellipsoid, on that event (docs/contextual.md, "The likelihood-ratio ellipsoid"):
 1. For any shares p, log E ≥ G(θ) = Σ_j p_j(log w_j + N_j − log p_j + loss_j(θ)): a logistic loss with weights.
 2. Around an anchor a, G(a+u) ≥ G(a) + gᵀu + (e^{−kr} + kr − 1)/k² with r = ‖u‖ in the Hessian H, k the largest
-   ‖x‖ in H⁻¹ of a chosen vector (docs/theory.md, Lemma 1): a first, rough ellipsoid (`outer_radius`).
+   ‖x‖ in H⁻¹ of a chosen vector (docs/theory.md, Proposition 6): a first, rough ellipsoid (`outer_radius`).
 3. Where |xᵀ(θ* − a)| ≤ D is known from the last ellipsoid, the loss of an answer is at least its tangent plus cz²/2,
    z = xᵀ(θ* − a), c = c(xᵀa, D) of Lemma A (`kernels.curvature`). The sum of these is a quadratic that G exceeds at
    θ*; its sublevel set is the next ellipsoid (Proposition B). Answers that come in are added to it one by one, and
@@ -31,6 +31,7 @@ from surepick._arrays import Floats
 from surepick.contextual import kernels
 from surepick.contextual.history import History
 from surepick.contextual.policy import LOGISTIC, Choice, Facts, chosen_vector, clean_arms, clean_reward, refit_due
+from surepick.glm.duality import outer_radius
 from surepick.glm.kernels import inverse, newton
 from surepick.guarantee import Guarantee
 
@@ -223,27 +224,6 @@ def _weights(now: LikelihoodRatioSet) -> tuple[Floats, int]:
     first = int(starts[np.flatnonzero(shares)[0]])
     weights = np.repeat(np.cumsum(shares), np.diff(np.append(starts, history.count)))
     return weights[first - int(starts[0]) :], first
-
-
-def outer_radius(reach: float, decrement: float, slack: float) -> float:
-    """The largest r with −λr + (e^{−kr} + kr − 1)/k² ≤ slack, from above; k is the reach, λ the decrement.
-
-    By tangents of a convex function: every iterate is an upper bound of the root, so the value is valid wherever the
-    iteration ends. Infinite where kλ ≥ 1: there the left side has no largest root.
-    """
-    slope = 1.0 - reach * decrement
-    if slope <= 0.0:
-        return math.inf
-    if reach < 1e-6:  # the quadratic limit, a little enlarged to cover the remainder kr³/6
-        return (decrement + math.sqrt(decrement * decrement + 2.0 * slack)) * (1.0 + 1e-4)
-    target = reach * reach * slack
-    z = (1.0 + target) / slope
-    for _ in range(60):
-        change = (math.exp(-z) + slope * z - 1.0 - target) / (slope - math.exp(-z))
-        if not change > 1e-9 * z:
-            break
-        z -= change
-    return z / reach
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick._arrays import Booleans, Floats
-from surepick.evidence.process import Evidence, Minorant
+from surepick.evidence.likelihood_ratio import Evidence, Minorant
 from surepick.glm import probability_of_yes, softplus, variance
-from surepick.glm.batched_newton import Vectors, certified_infima, inverses_from_above, losses, minimise_many
+from surepick.glm.batched_newton import minimise_losses, onto
+from surepick.glm.duality import certified_infima, inverses_from_above, omega_roots
+from surepick.glm.loss import Vectors, losses
 from surepick.linalg import span_of
 
 CERTAIN = 1e-4
@@ -57,7 +59,7 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
     for iterations in (4, 12):
         below = evidence.mixed(shares)
         # To half a millionth of a nat: where the least point is at infinity, farther out rounding would drown the rest.
-        theta = minimise_many(
+        theta = minimise_losses(
             evidence.vectors,
             below.pulls,
             below.wins,
@@ -102,7 +104,7 @@ def _without_certainties(
         part = Vectors(np.ascontiguousarray(span.coordinates(rows[kept])))
         y, counts = span.coordinates(normal)[None, :], (pulls[None, kept], wins[None, kept])
         start = onto(span.coordinates(point)[None, :], y, epsilon)
-        here = onto(minimise_many(part, *counts, start, normals=y, tolerance=1e-3, iterations=16), y, epsilon)
+        here = onto(minimise_losses(part, *counts, start, normals=y, tolerance=1e-3, iterations=16), y, epsilon)
         gap, _ = certified_infima(part, *counts, here, y)
         point = span.embed(here[0])
         if np.isfinite(gap[0]):
@@ -114,12 +116,6 @@ def _shares(evidence: Evidence, theta: Floats) -> Floats:
     """Shares of the restarts by their evidence, none of them zero: the newest may not have seen all directions."""
     terms = evidence.terms(theta)
     return np.asarray((1 - SMALL) * softmax(terms, axis=1) + SMALL / terms.shape[1])
-
-
-def onto(theta: Floats, normals: Floats, epsilon: float | Floats) -> Floats:
-    """The nearest points of the hyperplanes yᵀθ = −epsilon."""
-    excess = np.einsum("zi,zi->z", np.broadcast_to(theta, normals.shape), normals) + epsilon
-    return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +145,7 @@ def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats,
     squared = np.maximum(vectors.squared_norms(inverse), 0.0)
     k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
     tilt = k * np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
-    reach = _reach(tilt, k**2 * room)
+    reach = omega_roots(tilt, k**2 * room)
     half = np.where(sound[:, None], np.sqrt(squared) * (reach / k)[:, None], np.inf)
     for _ in range(5):
         bent = np.where(
@@ -176,19 +172,6 @@ def _steepness(logits: Floats, half: Floats) -> Floats:
     return np.asarray(2 * np.maximum(rise_ - 1e-15 * (far + wide), 0.0) / wide**2)
 
 
-def _reach(tilt: Floats, target: Floats) -> Floats:
-    """A w beyond the root of e⁻ʷ + w − 1 − tilt·w = target, closely; infinite where tilt ≥ 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        high = np.where(tilt < 1, (target + 1) / (1 - tilt), np.inf)  # e⁻ʷ ≥ 0
-    for _ in range(30):  # Newton on a convex increasing function from beyond its root stays beyond
-        finite = np.where(np.isfinite(high), high, 1.0)
-        value = np.exp(-finite) + finite - 1 - tilt * finite - target
-        slope = 1 - tilt - np.exp(-finite)
-        better = finite - value / np.where(slope > 0, slope, np.inf)
-        high = np.where(np.isfinite(high), np.minimum(high, np.maximum(better, 0.0)), np.inf)
-    return high * (1 + 1e-9)
-
-
 @dataclass(frozen=True, eq=False)
 class Localiser:
     """‖θ − centre‖_M ≤ radius for all θ with log E(θ) < threshold; an infinite radius where that is not proved."""
@@ -208,7 +191,7 @@ class Localiser:
 
 def localiser(evidence: Evidence, threshold: float) -> Localiser:
     """An ellipsoid around all θ that the plug-in process does not refute."""
-    theta, below, shares = evidence.least
+    theta, below, shares = _least_minorant(evidence)
     nowhere = Localiser(theta[0], np.eye(theta.shape[1]), math.inf, shares[0])
     room = threshold - below.values(theta)
     if room[0] <= 0:
@@ -217,3 +200,15 @@ def localiser(evidence: Evidence, threshold: float) -> Localiser:
     if not math.isfinite(around.radius[0]):
         return nowhere
     return Localiser(theta[0], around.inverse[0], float(around.radius[0]), shares[0])
+
+
+def _least_minorant(evidence: Evidence) -> tuple[Floats, Minorant, Floats]:
+    """About where log E is least, the minorant whose least point it is to a millionth of a nat, and its shares."""
+    theta = np.zeros((1, evidence.vectors.rows.shape[1]))
+    shares = softmax(evidence.terms(theta), axis=1)
+    for tolerance in (0.1, 0.1, 1e-3):
+        below = evidence.mixed(shares)
+        theta = minimise_losses(evidence.vectors, below.pulls, below.wins, theta, tolerance=tolerance, iterations=20)
+        # Halfway to the shares at the new point: going all the way may swing between two restarts.
+        used, shares = shares, (shares + softmax(evidence.terms(theta), axis=1)) / 2
+    return theta, below, used

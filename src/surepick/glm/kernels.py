@@ -6,7 +6,7 @@ columns at once), so that it is quick without numba too; what is left to Python 
 
 This is the third form of Newton's method, beside `newton` (any convex function, one point) and `batched_newton` (many
 problems at once): those call Python functions and SciPy, which numba cannot compile, and cost 100 µs on problems that
-take 10 µs here. Notation as in `link`: v = xᵀθ, μ(v) = 1/(1+e⁻ᵛ), s = μ(1−μ), m(v) = log(1+eᵛ).
+take 10 µs here. Notation as in `loss`: v = xᵀθ, μ(v) = 1/(1+e⁻ᵛ), s = μ(1−μ), m(v) = log(1+eᵛ).
 """
 
 import math
@@ -143,7 +143,7 @@ def derivatives(rows: Floats, answers: Floats, weights: Floats, theta: Floats) -
         small = np.exp(-np.abs(v))
         larger = 1.0 / (1.0 + small)  # probability of the likelier answer
         mu = np.where(v >= 0.0, larger, small * larger)
-        value += w @ (np.log1p(small) + np.maximum(v, 0.0) - y * v)
+        value += float(w @ (np.log1p(small) + np.maximum(v, 0.0) - y * v))
         gradient += (w * (mu - y)) @ x
         hessian += (x * (w * small * larger * larger).reshape(-1, 1)).T @ x
     return value, gradient, hessian

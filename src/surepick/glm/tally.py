@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
-from surepick.glm import link as model
+from surepick.glm.loss import Derivatives, derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +114,10 @@ class Tally:
         """Fisher information Σ n·s(xᵀθ)·xxᵀ, which is also the Hessian of the loss."""
         return self.derivatives(theta).hessian
 
-    def derivatives(self, theta: ArrayLike) -> model.Derivatives:
+    def derivatives(self, theta: ArrayLike) -> Derivatives:
         """Loss, gradient and information at once, at the cost of one."""
         point = validate.vector("theta", theta, length=self.dimension, tiny=True)
-        return model.derivatives(self.vectors, self.pulls.astype(float), self.wins.astype(float), point)
+        return derivatives(self.vectors, self.pulls.astype(float), self.wins.astype(float), point)
 
     def to_json(self) -> str:
         """As JSON; numbers survive the round trip to the last bit."""

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 from surepick._arrays import Booleans, Floats
 from surepick.glm import variance
+from surepick.glm.batched_newton import BatchStep, Places, minimise_batch, onto
 from surepick.limits.divergence import alpha, kl_divergence
 
 MOST_STEPS = 200
@@ -87,42 +88,42 @@ def nearest_alternatives(
     size = max(1, ENTRIES_PER_BLOCK // len(measured.x))
     for first in range(0, len(normals), size):
         part = slice(first, first + size)
-        shift[part], cost[part], floor[part] = _newton(measured, normals[part], gaps[part], start[part], tolerance)
+        shift[part], cost[part], floor[part] = _solved(measured, normals[part], gaps[part], start[part], tolerance)
     return Alternatives(shift, cost, floor)
 
 
-def _newton(
+def _solved(
     measured: Measured, normals: Floats, gaps: Floats, start: Floats, tolerance: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Newton's method with the step rule of `logistic.newton`, each rival by itself until it is done."""
-    shift = _feasible(start, normals, gaps)
-    decrement = np.full(len(shift), np.inf)
-    going = np.arange(len(shift))
-    for count in range(MOST_STEPS):
-        here, normal = shift[going], normals[going]
-        gradient = (measured.mass * measured.slopes(here)) @ measured.x
-        inverses = Inverses(measured.hessians(here))
-        ahead, across = inverses.times(gradient), inverses.times(normal)
-        along = np.einsum("ij,ij->i", normal, ahead) / np.einsum("ij,ij->i", normal, across)
-        step = along[:, None] * across - ahead
-        squared = np.maximum(-np.einsum("ij,ij->i", step, gradient - along[:, None] * normal), 0.0)
-        before, decrement[going] = decrement[going], np.sqrt(squared)
-        longest = np.abs(step @ measured.x.T).max(axis=1)
-        at_the_floor = (longest < 1e-3) & (decrement[going] > before / 2)
+    """Shifts, costs and proven lower bounds of the costs for one block of rivals."""
+    decrement = np.full(len(start), np.inf)
+
+    def objective(shift: Floats, active: Places) -> tuple[Floats, Floats]:
+        return (measured.mass * measured.slopes(shift)) @ measured.x, measured.hessians(shift)
+
+    def unfinished(step: BatchStep) -> Booleans:
+        before, decrement[step.active] = decrement[step.active], np.sqrt(np.maximum(step.squared, 0.0))
+        at_the_floor = (step.length < 1e-3) & (decrement[step.active] > before / 2)
         # gᵀ(θ − θ*) is KL both ways round added up: as good a measure of the cost, and it comes for free.
-        left = (squared > tolerance / 2 * np.einsum("ij,ij->i", gradient, here)) | (longest > 1.0)
-        left &= ~at_the_floor
-        if not left.any() or count == MOST_STEPS - 1:
-            break
-        fraction = np.where(longest > 1.0, np.log1p(longest) / np.maximum(longest, 1.0), 1.0)
-        moved = _feasible(here + fraction[:, None] * step, normal, gaps[going])
-        shift[going[left]], going = moved[left], going[left]
+        far = step.squared > tolerance / 2 * np.einsum("ij,ij->i", step.gradient, step.theta)
+        return np.asarray((far | (step.length > 1.0)) & ~at_the_floor)
+
+    shift = minimise_batch(
+        measured.x,
+        objective,
+        onto(start, normals, gaps),
+        unfinished=unfinished,
+        iterations=MOST_STEPS,
+        normals=normals,
+        epsilon=gaps,
+        last_step=False,  # what is good enough to stop at is good enough to return
+    )
     cost = measured.divergences(shift) @ measured.mass
-    floor = np.maximum(_floor(measured, shift, cost, decrement), _dual_floor(measured, normals, shift))
+    floor = np.maximum(_floor(measured, normals, shift, cost), _dual_floor(measured, normals, shift))
     return shift, cost, np.minimum(floor, cost)
 
 
-def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -> Floats:
+def _floor(measured: Measured, normals: Floats, shift: Floats, cost: Floats) -> Floats:
     """A lower bound of the least cost from a point near it.
 
     With ν = max ‖x‖ in H⁻¹ and ε the decrement, the cost at distance t (in H) is at least cost − εt + (e^{−νt} + νt −
@@ -130,6 +131,12 @@ def _floor(measured: Measured, shift: Floats, cost: Floats, decrement: Floats) -
     cost − (εν + (1 − εν)·log(1 − εν))/ν².
     """
     inverses = Inverses(measured.hessians(shift))
+    gradient = (measured.mass * measured.slopes(shift)) @ measured.x
+    across = inverses.times(normals)
+    along = np.einsum("ij,ij->i", normals, inverses.times(gradient)) / np.einsum("ij,ij->i", normals, across)
+    # The decrement on the hyperplane is that of the projected gradient, g − ν·v.
+    projected = gradient - along[:, None] * normals
+    decrement = np.sqrt(np.maximum(np.einsum("ij,ij->i", projected, inverses.times(projected)), 0.0))
     norms = inverses.matrices().reshape(len(shift), -1) @ measured.outer.T
     reach = np.sqrt(np.maximum(norms.max(axis=1), 1e-300))
     product = np.minimum(decrement * reach, 1.0)
@@ -177,12 +184,6 @@ def quadratic_alternatives(measured: Measured, normals: Floats, gaps: Floats) ->
     nearest = -gaps[:, None] * normals / np.einsum("ij,ij->i", normals, normals)[:, None]
     better = measured.divergences(nearest) @ measured.mass < measured.divergences(guesses) @ measured.mass
     return np.asarray(np.where(better[:, None], nearest, guesses))
-
-
-def _feasible(shift: Floats, normals: Floats, gaps: Floats) -> Floats:
-    """The nearest points with vᵀ(θ* + shift) = 0."""
-    lacking = (gaps + np.einsum("ij,ij->i", normals, shift)) / np.einsum("ij,ij->i", normals, normals)
-    return np.asarray(shift - lacking[:, None] * normals)
 
 
 class Inverses:

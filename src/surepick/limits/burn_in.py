@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick import validate
-from surepick.baselines.printed_intervals import printed_gamma
-from surepick.confidence.theorem import Budget, largest_xi
+from surepick.confidence.theorem import Budget, largest_xi, printed_gamma
 from surepick.glm import variance
 from surepick.guarantee import Guarantee
 from surepick.linalg import factor, gram_matrix

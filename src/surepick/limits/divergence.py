@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick._arrays import Floats
-from surepick.glm.link import probability_of_yes, softplus
+from surepick.glm.loss import probability_of_yes, softplus
 
 SERIES_BELOW = 0.3
 """Below this the closed forms cancel, and their Taylor series are summed instead."""

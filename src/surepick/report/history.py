@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Booleans, Floats, Integers
-from surepick.confidence import interval_anytime, plug_in_evidence
+from surepick.confidence import ConfidenceSet, interval_anytime
 from surepick.identify import Verdict
 from surepick.identify.anytime.ranking import proven_better
 from surepick.identify.anytime.state import State
@@ -106,18 +106,18 @@ def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Stand
     batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
     if not batches or len(problem.items) < 2:
         return None
-    evidence = plug_in_evidence(batches)
+    known = ConfidenceSet.of(batches)
     away = problem.items - problem.items.mean(axis=0)
-    score = evidence.span.coordinates(away) @ evidence.least.point
+    score = known.span.coordinates(away) @ known.least.point
     order = np.argsort(-score, kind="stable")[:most]
-    intervals = interval_anytime(batches, away[order], delta=delta, evidence=evidence)
+    intervals = interval_anytime(batches, away[order], delta=delta, confidence_set=known)
     low, high = intervals.low, intervals.high
     state, _ = session.progress()
     if isinstance(state, State):
         better = proven_better(state, session.verdict(), order)
     else:
         better = low[:, None] > high[None, :]
-    return Standing(order, score[order], low, high, better, len(away), delta, evidence.is_empty(delta=delta))
+    return Standing(order, score[order], low, high, better, len(away), delta, known.is_empty(delta=delta))
 
 
 def _complete(session: Session) -> list[OpenStage]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.evidence.plug_in_bounds import onto
 from surepick.glm import probability_of_yes, softplus
-from surepick.glm.batched_newton import Vectors, minimise_many
+from surepick.glm.batched_newton import minimise_losses, onto
+from surepick.glm.loss import Vectors
 
 CLOSEST = 96
 """Closest rivals looked at."""
@@ -62,7 +62,7 @@ def likeliest(
     likely, open_ = probability_of_yes(vectors.rows @ guess), waiting[where]
     pulls, wins = pulls[where] + open_, wins[where] + open_ * likely
     shape = (len(items), len(where))
-    points = minimise_many(
+    points = minimise_losses(
         vectors,
         np.broadcast_to(pulls, shape),
         np.broadcast_to(wins, shape),

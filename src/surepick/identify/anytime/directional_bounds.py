@@ -10,10 +10,11 @@ import numpy as np
 from scipy.special import softmax
 
 from surepick._arrays import Booleans, Floats
-from surepick.evidence.plug_in_bounds import Passed, onto, region
-from surepick.evidence.process import Evidence, Minorant
+from surepick.evidence.likelihood_ratio import Evidence, Minorant
+from surepick.evidence.plug_in_bounds import Passed, region
 from surepick.glm import probability_of_yes, variance
-from surepick.glm.batched_newton import certified_infima, inverses_from_above, minimise_many
+from surepick.glm.batched_newton import BatchStep, Places, minimise_batch, minimise_losses, onto
+from surepick.glm.duality import certified_infima, inverses_from_above
 from surepick.identify.anytime.directional import ASKED, NEGATIVE, ONES, POSITIVE, growth
 from surepick.identify.anytime.taylor import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, by_powers_of_yes, horner, rise
 
@@ -86,7 +87,7 @@ def _aged(evidence: Evidence, passed: Passed, normals: Floats, epsilon: float, a
     shares = softmax(terms, axis=1) if age == 0 else np.tile(np.eye(count)[max(count - 1 - age, 0)], (len(terms), 1))
     shares = (1 - FLOOR) * shares + FLOOR / count
     below = evidence.mixed(shares)
-    theta = minimise_many(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
+    theta = minimise_losses(evidence.vectors, below.pulls, below.wins, passed.points, normals=normals)
     theta = onto(theta, normals, epsilon)
     _, multipliers = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
     return Passed(passed.bounds, theta, below, shares, multipliers, passed.partial)
@@ -322,21 +323,37 @@ def _descend(
     weighted = penalties[:, None] * below.pulls + sums[ASKED]
     ones = penalties[:, None] * below.wins + sums[ONES]
     slope, bend = by_powers_of_yes(sums, 1), by_powers_of_yes(sums, 2)
-    for _ in range(8):
-        yes = probability_of_yes(theta @ vectors.rows.T)
+
+    def objective(at: Floats, active: Places) -> tuple[Floats, Floats]:
+        yes = probability_of_yes(at @ vectors.rows.T)
         gradient = (weighted * yes - ones - horner(slope, yes)) @ vectors.rows
-        hessian = vectors.information(weighted * yes * (1 - yes) - horner(bend, yes)) + 2 * outer
+        return gradient, vectors.information(weighted * yes * (1 - yes) - horner(bend, yes)) + 2 * outer
+
+    def solve(hessian: Floats, gradient: Floats, normal: Floats | None) -> tuple[Floats, Floats]:
+        # The Hessian need not be definite away from the least point, so it is solved as it is.
         hair = 1e-13 * np.max(np.abs(np.diagonal(hessian, axis1=1, axis2=2)), axis=1) + 1e-290
         hessian = hessian + hair[:, None, None] * np.eye(hessian.shape[-1])
         solved = np.linalg.solve(_or_identity(hessian, sound), np.stack([gradient, normals], axis=2))
-        away = solved[:, :, 1]
-        slip = np.einsum("zi,zi->z", normals, solved[:, :, 0]) / np.einsum("zi,zi->z", normals, away)
-        move = slip[:, None] * away - solved[:, :, 0]
-        length = np.max(np.abs(move @ vectors.rows.T), axis=1)
-        theta = onto(theta + move * np.where(length > 1, 1 / np.maximum(length, 1), 1.0)[:, None], normals, epsilon)
-        if np.max(np.where(sound, length, 0.0)) < SHORT:
-            break
-    return theta
+        return np.asarray(solved[:, :, 0]), np.asarray(solved[:, :, 1])
+
+    def unfinished(step: BatchStep) -> Booleans:
+        return np.full(len(normals), not np.max(np.where(sound, step.length, 0.0)) < SHORT)
+
+    def fraction(length: Floats) -> Floats:
+        # No logit moves by more than one: log(1+R)/R is proved for logistic losses only.
+        return np.where(length > 1, 1 / np.maximum(length, 1), 1.0)
+
+    return minimise_batch(
+        vectors.rows,
+        objective,
+        theta,
+        unfinished=unfinished,
+        iterations=8,
+        normals=normals,
+        epsilon=epsilon,
+        solve=solve,
+        fraction=fraction,
+    )
 
 
 def _root(matrices: Floats) -> Floats:

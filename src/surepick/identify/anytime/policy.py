@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from surepick import validate
 from surepick._arrays import Booleans, Floats, Integers
 from surepick.errors import InvalidInput
-from surepick.evidence.process import RIDGES, PlugIn
+from surepick.evidence.likelihood_ratio import RIDGES, PlugIn
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.certificate import write_certificate

@@ -15,10 +15,9 @@ import numpy as np
 
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
+from surepick.evidence.likelihood_ratio import RIDGES, Evidence, PlugIn, log_sum, predicted, ridge_experts
 from surepick.evidence.plug_in_bounds import Localiser, localiser
-from surepick.evidence.process import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.glm import variance
-from surepick.glm.batched_newton import log_sum
 from surepick.identify.anytime.alternatives import CLOSEST, Alternatives, likeliest
 from surepick.identify.anytime.directional import (
     BETS,

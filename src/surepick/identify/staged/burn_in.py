@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.confidence import plug_in_evidence
+from surepick.confidence import ConfidenceSet
 from surepick.confidence.theorem import Budget
 from surepick.design import Rows, g_optimal, xy_optimal
 from surepick.glm import Tally
@@ -108,11 +108,11 @@ def explored(problem: Problem, filed: tuple[Filed, ...], delta: float) -> Estima
     if not answered:
         return None
     batches = [Tally(problem.rows[each.plan.measurements], each.pulls, each.wins) for each in answered]
-    evidence = plug_in_evidence(batches)
-    shape, radius = evidence.ellipsoid(delta=delta)
+    known = ConfidenceSet.of(batches)
+    shape, radius = known.ellipsoid(delta=delta)
     if shape is None:
         return None
-    return Estimate(evidence.span.embed(evidence.least.point), evidence.span, shape, radius)
+    return Estimate(known.span.embed(known.least.point), known.span, shape, radius)
 
 
 def floors_within(estimate: Estimate | None, rows: Floats) -> Floats:

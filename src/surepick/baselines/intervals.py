@@ -1,6 +1,11 @@
-"""Bounds of others, for comparison: Wald (asymptotic), Li et al. 2017, Faury et al. 2020."""
+"""Intervals of others, for comparison: Jun et al. 2021 as printed, Wald, Li et al. 2017, Faury et al. 2020.
+
+As printed (ξ² ≤ 1/γ), Theorem 1 of Jun, Jain, Mason and Nassif (ICML 2021) is false: `surepick study coverage` shows an
+exact counterexample, docs/theory.md, section 2, explains it. The formulas of the others are in section 7.
+"""
 
 import math
+from typing import Literal
 
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
@@ -9,16 +14,75 @@ from numpy.typing import ArrayLike
 from surepick import validate
 from surepick._arrays import Floats
 from surepick.confidence.fixed_design import AtEstimate, fixed_design
+from surepick.confidence.prior_bounds import Knowledge
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, around, pooled, unbounded
+from surepick.confidence.theorem import printed_gamma
 from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit, variance
-from surepick.glm.link import derivatives
+from surepick.glm.loss import derivatives
 from surepick.guarantee import Guarantee
-from surepick.linalg import factor, gram_matrix, norms
+from surepick.linalg import distinct_lines, factor, gram_matrix, norms
+
+Form = Literal["known", "empirical"]
 
 LI = "Li, Lu and Zhou 2017, Theorem 1."
 FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm."
 NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_bound, a bound of the length of theta*.")
+
+
+def interval_printed(
+    answers: Tallies,
+    queries: ArrayLike,
+    *,
+    delta: float = 0.05,
+    data: Data = "adaptive",
+    norm_bound: float | None = None,
+    kappa: float | None = None,
+    logit_bounds: ArrayLike | None = None,
+    form: Form = "empirical",
+    fitted: Fit | None = None,
+) -> Intervals:
+    """3.5·‖x‖ in H(θ*)⁻¹ ("known") or 5.2·‖x‖ in H(estimate)⁻¹ ("empirical"), times √log(2(1 + t_eff + queries)/delta).
+
+    H(θ*) is bounded below by prior knowledge; without any, ξ is taken at the estimate, which nothing justifies.
+    """
+    validate.one_of("form", form, ("known", "empirical"))
+    at = AtEstimate.of(answers, queries, delta, fitted)
+    conditions = [fixed_design(data), *at.conditions()]
+    knowledge = Knowledge.for_asked(answers, norm_bound, kappa, logit_bounds)
+    width, details = at.nowhere, dict[str, float]()
+    if at.estimate.converged:
+        span = at.estimate.span
+        rows, inside = span.coordinates(at.tally.vectors), span.coordinates(at.points)
+        events = 1 + len(distinct_lines(at.tally.vectors)) + len(at.points)
+        gamma = printed_gamma(at.rank, events, at.delta)
+        shape = knowledge.information_floor(at.tally, rows) if knowledge else at.estimate.factor
+        xi = math.inf if shape is None else float(shape.inverse_norms(rows).max())
+        details |= {"xi": xi, "gamma": gamma}
+        conditions.append(_printed_burn_in(xi, gamma))
+        if conditions[-1].holds and shape is not None:
+            root = math.sqrt(math.log(2 * events / at.delta))
+            radius, used = (3.5 * root, shape) if form == "known" else (5.2 * root, at.estimate.factor or shape)
+            details["radius"] = radius
+            width = np.where(span.contains(at.points), radius * used.inverse_norms(inside), np.inf)
+    return at.intervals(
+        "printed" if form == "known" else "printed-empirical",
+        Guarantee.AS_PRINTED if data == "fixed" and knowledge else Guarantee.HEURISTIC,
+        "Jun et al. 2021, Theorem 1, constants as printed; not valid in general (docs/theory.md).",
+        width,
+        conditions,
+        details,
+    )
+
+
+def _printed_burn_in(xi: float, gamma: float) -> Condition:
+    holds = xi * xi * gamma <= 1
+    return Condition(
+        "burn-in as printed",
+        holds,
+        f"xi² is {xi * xi:.3g}, the printed condition allows {1 / gamma:.3g}"
+        + ("." if holds else f": ask every vector about {xi * xi * gamma:.3g} times as often."),
+    )
 
 
 def interval_wald(answers: Tallies, queries: ArrayLike, *, delta: float = 0.05, fitted: Fit | None = None) -> Intervals:
