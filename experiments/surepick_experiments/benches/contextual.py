@@ -41,7 +41,7 @@ def bench_contextual(*, quick: bool = False, seed: int = 0, progress: Progress =
         beginning = seconds_per_step(name, base, seed, steps=short)
         with interpreted():
             in_numpy = seconds_per_step(name, base, seed, steps=short)
-        rows.append(_row(name, Setting(short, 5, 20), beginning, "the same without numba", in_numpy))
+        rows.append(_row(name, Setting(short, 5, 20), beginning, "the same in NumPy", in_numpy))
         ours = seconds_per_step(name, base, seed)
         rows.append(_row(name, base, ours, str(base), ours))
         larger = [Setting(2 * steps, 5, 20), Setting(steps, 10, 20), Setting(steps, 5, 100)]

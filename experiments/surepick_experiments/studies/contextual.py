@@ -17,7 +17,7 @@ from surepick.registry import NAMES, policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds.contextual import World, ball_world, misfit, simulate, trap_world
+from surepick_experiments.worlds.contextual import ContextualWorld, ball_world, misfit, simulate, trap_world
 
 NORMS = (1.0, 2.0, 4.0, 8.0)
 ARMS = (2, 20, 200, 1000)
@@ -90,7 +90,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     ]
 
 
-def _world(task: Params, rng: np.random.Generator) -> World:
+def _world(task: Params, rng: np.random.Generator) -> ContextualWorld:
     if task["family"] == "trap":
         return trap_world(dimension=task["d"])
     return ball_world(rng, dimension=task["d"], arms=task["arms"], norm=task["norm"])

@@ -20,7 +20,7 @@ STEPS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class World:
+class ContextualWorld:
     """A truth, and how the arms of every step are drawn: `draw(rng, steps)` gives steps × arms × dimension."""
 
     theta: Floats
@@ -40,7 +40,7 @@ def random_direction(rng: np.random.Generator, dimension: int, norm: float) -> F
     return np.asarray(theta * (norm / np.linalg.norm(theta)))
 
 
-def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, norm: float = 3.0) -> World:
+def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, norm: float = 3.0) -> ContextualWorld:
     """Fresh arms uniform in the unit ball at every step; θ* of the given length in a random direction."""
 
     def draw(rng: np.random.Generator, steps: int) -> Floats:
@@ -48,17 +48,17 @@ def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, 
         points *= (rng.random((steps, arms)) ** (1 / dimension) / np.linalg.norm(points, axis=2))[..., None]
         return np.asarray(points)
 
-    return World(random_direction(rng, dimension, norm), draw)
+    return ContextualWorld(random_direction(rng, dimension, norm), draw)
 
 
-def trap_world(*, dimension: int = 2, decent: float = 0.4, best: float = 2.0) -> World:
+def trap_world(*, dimension: int = 2, decent: float = 0.4, best: float = 2.0) -> ContextualWorld:
     """Greedy's trap: the same arms e₁, …, e_d at every step, e₁ decent, e_d best, the others worthless.
 
     Greedy breaks its first tie in favour of e₁ and, once that was rewarded, has no reason ever to try another arm.
     """
     theta = np.full(dimension, -1.0)
     theta[0], theta[-1] = decent, best
-    return World(theta, lambda rng, steps: np.tile(np.eye(dimension), (steps, 1, 1)))
+    return ContextualWorld(theta, lambda rng, steps: np.tile(np.eye(dimension), (steps, 1, 1)))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Run:
 
 def simulate(
     policy: AnyPolicy,
-    world: World,
+    world: ContextualWorld,
     horizon: int,
     rng: np.random.Generator,
     *,

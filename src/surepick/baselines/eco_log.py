@@ -96,6 +96,7 @@ class EcoLog(NormBounded):
         theta = state.theta + across * ((v - before) / squared) if squared > 0 else state.theta
         if float(np.linalg.norm(theta)) <= self.norm_bound:
             return np.asarray(theta)
+        # The objective is convex: where its minimum lies outside the ball, that over the ball is on the sphere.
         return _on_sphere(state, vector, noes, yeses, 2 / (2 + self.norm_bound), self.norm_bound)
 
 

@@ -124,6 +124,7 @@ class LogisticUcb(NormBounded):
         kernels.add_outer(design, vector, 1.0)
         if float(np.linalg.norm(now.theta)) <= self.norm_bound:
             return LogisticUcbState(now, design, now.theta, now.inverse, 0.0)
+        # The gradient at θ is g(θ) − g(estimate), because it vanishes at the estimate.
         theta, local, gradient, _ = now.within_ball(ridge, self.norm_bound)
         attained = math.sqrt(max(0.0, float(gradient @ local @ gradient)))
         return LogisticUcbState(now, design, theta, local, attained)

@@ -40,7 +40,7 @@ class SupCbState(NamedTuple):
 
     burn_in: History
     levels: Levels
-    settled: bool
+    burn_in_over: bool
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class SupCbGlm:
     def choose(self, state: SupCbState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform during the burn-in, then through the levels."""
         offered = announced_arms(arms, state.levels.thetas.shape[1], self.most_arms)
-        if not state.settled:
+        if not state.burn_in_over:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), 0)
         return routed(state.levels, offered, self.horizon)
 
@@ -110,7 +110,7 @@ class SupCbGlm:
         answer = clean_reward(reward)
         if choice.bucket > 0:
             return state._replace(levels=stored(state.levels, choice.bucket - 1, vector, answer, 1.0, self._multiplier))
-        if choice.bucket < 0 or state.settled:
+        if choice.bucket < 0 or state.burn_in_over:
             return state
         burn_in = state.burn_in.appended(vector, answer)
         if len(burn_in) < burn_in_length(self.horizon, dimension, self.burn_in):

@@ -37,7 +37,7 @@ class UcbGlmState(NamedTuple):
 
     estimate: RidgeEstimate
     inverse: Floats
-    settled: bool
+    burn_in_over: bool
     """Whether λ_min(V) has reached 1."""
 
 
@@ -86,7 +86,7 @@ class UcbGlm:
         """Uniform at first, then the arm of largest upper bound."""
         theta = state.estimate.theta
         offered = clean_arms(arms, len(theta))
-        if not state.settled:
+        if not state.burn_in_over:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered))
         return Choice(kernels.optimistic(offered, theta, state.inverse, self.radius(len(theta))))
 
@@ -96,5 +96,6 @@ class UcbGlm:
         now = state.estimate.updated(vector, clean_reward(reward), RIDGE, growth=0.0)
         inverse = state.inverse.copy()
         kernels.add_outer(inverse, vector, 1.0)
-        settled = state.settled or float(np.linalg.eigvalsh(inverse)[-1]) <= 1.0
-        return UcbGlmState(now, inverse, settled)
+        # λ_min(V) ≥ 1 is λ_max(V⁻¹) ≤ 1; RIDGE in V is too small to matter.
+        burn_in_over = state.burn_in_over or float(np.linalg.eigvalsh(inverse)[-1]) <= 1.0
+        return UcbGlmState(now, inverse, burn_in_over)

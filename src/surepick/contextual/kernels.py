@@ -207,7 +207,7 @@ def route(
     than 2^{−(s+1)} is chosen, the widest, and stored; (b) if all are within `last_width`, the arm of highest mean is
     chosen and not stored; (c) otherwise arms within 2·2^{−(s+1)} of the highest mean go on to the next level.
     """
-    alive = np.arange(len(arms))
+    alive = np.arange(len(arms))  # indices of the arms that are left
     left = arms
     level = 0
     while True:
@@ -253,6 +253,7 @@ def advance(
         chosen[t], buckets[t] = index, level + 1 if stored else -1
         if stored:
             vector = arms[t, index]
+            # s falls with |v|, so at the far end of the ellipsoid it is a lower bound of the answer's variance.
             weight = variance(far_logit(vector, centre, phi_inverse, radius))
             growth[level] += add_information(information[level], current[level], vector, weight)
             if growth[level] >= limit:

@@ -85,8 +85,10 @@ class OnePassUcb(NormBounded):
         vector = chosen_vector(arms, choice, len(state.centre))
         answer = clean_reward(reward)
         experts, expert_inverses, scores = state.experts.copy(), state.expert_inverses.copy(), state.scores.copy()
+        # The order matters: the experts predict the answer before anything has seen it.
         kernels.forecast(experts, expert_inverses, scores, vector, answer)
         centre, inverse = state.centre.copy(), state.inverse.copy()
+        # |xᵀ(θ* − centre)| ≤ |xᵀcentre| + ‖x‖·S, whatever the ellipsoid says.
         cap = abs(float(vector @ centre)) + self.norm_bound * math.sqrt(float(vector @ vector))
         floor = state.floor + kernels.add_minorant_at_centre(centre, inverse, state.radius, cap, vector, answer)
         forecast = float(scores.max() + math.log(np.exp(scores - scores.max()).mean()))

@@ -59,7 +59,7 @@ def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float
 
 def empty_levels(number: int, dimension: int) -> Levels:
     """Nothing stored: every arm is infinitely wide."""
-    ridge = 1e-6
+    ridge = 1e-6  # for `current` alone: no certified width contains it
     return Levels(
         histories=(History.empty(dimension),) * number,
         information=np.zeros((number, dimension, dimension)),
@@ -103,6 +103,7 @@ def refreshed(now: Levels, level: int, multiplier: Multiplier) -> Levels:
     certificates, growth = now.certificates.copy(), now.growth.copy()
     growth[level] = 0.0
     exact = inverse(now.information[level])
+    # Until the information has an inverse, the one with a ridge only ranks the arms by how unexplored they are.
     multipliers[level] = math.inf
     inverses[level] = now.current[level]
     if np.isfinite(exact[0, 0]):
