@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from in_process_service import ADMIN, InProcessService
 from surepick.baselines import SquareCb
 from surepick.session import ContextualSession
-from surepick.session.contextual_log import read_decisions
+from surepick.session.contextual import read_decisions
 from surepick.store import Database, GroupCommit
 from surepick.store.schema import stream_events, streams
 from surepick.store.streams import Decide, Reward, Streams

@@ -19,7 +19,6 @@ TRANSLATED = {
     "identify/simulation.py": {"AssertionError"},  # a policy that breaks its contract
     "testing.py": {"AssertionError"},  # the same, told by pytest
     "__init__.py": {"AttributeError"},  # what Python asks of a module
-    "contextual/numerics.py": {"AttributeError"},  # the same
     "store/planner.py": {"Overtaken"},  # caught by the round that it ends
 }
 """Exceptions raised for somebody else to catch, never for users."""

@@ -54,7 +54,7 @@ def _one(policy: AnyPolicy, rng: np.random.Generator) -> Row:
     rewards: dict[int, list[float]] = {0: [], 1: []}
     stored: list[int] = []
     for _ in range(HORIZON):
-        burning = not state.settled
+        burning = not state.burn_in_over
         choice = policy.choose(state, arms, rng)
         reward = float(rng.random() < 0.5)
         state = policy.learn(state, arms, choice, reward)

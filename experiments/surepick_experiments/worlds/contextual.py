@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick._arrays import Floats
 from surepick.contextual import SupLogistic
-from surepick.contextual.likelihood_ratio_set import RatioSet
+from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.policy import AnyPolicy
 from surepick.contextual.sup_logistic import SupState
@@ -115,7 +115,7 @@ def distance_in_radii(state: Any, theta: Floats) -> float | None:
 
     None for states without a proved radius. For SupLogistic the worst of Φ's set and of all certified levels.
     """
-    if isinstance(state, RatioSet | OnePassState):
+    if isinstance(state, LikelihoodRatioSet | OnePassState):
         return _in_units(state.inverse, state.centre - theta, state.radius)
     if isinstance(state, SupState):
         levels = state.levels

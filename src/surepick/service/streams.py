@@ -11,8 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.registry import policy_by_name
 from surepick.service.dependencies import Admin, Service, ServiceDep, StreamClient
 from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
-from surepick.session.contextual import Decision
-from surepick.session.contextual_log import policy_of
+from surepick.session.contextual import Decision, policy_of
 from surepick.store import streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]

@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from surepick.contextual.policy import AnyPolicy
 from surepick.errors import InvalidInput, SurepickError
 from surepick.session import ContextualSession
-from surepick.session.contextual import Decision, Order
-from surepick.session.contextual_log import header
+from surepick.session.contextual import Decision, Order, header
 from surepick.store.database import Conflict, Database, NotFound
 from surepick.store.schema import stream_events, streams
 
