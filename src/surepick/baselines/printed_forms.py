@@ -1,4 +1,4 @@
-"""RAGE-GLM, RAGE-GLM-R and the passive baseline as Jun et al. 2021 print them, to compare with; and what those forms share.
+"""RAGE-GLM, RAGE-GLM-R and the passive baseline as Jun et al. 2021 print them, to compare with.
 
 Main text and supplement differ in the elimination rule of RAGE-GLM. The main text excludes z if ⟨ẑ − z, θ̂⟩ ≥ 2^{−k}
 ("gap"), the supplement if some z' ≠ z has ⟨z' − z, θ̂⟩ > 3.5·‖z' − z‖·√(3·log(2|Z|(2+|X|)k²/δ)) ("width"; printed with
