@@ -14,11 +14,11 @@ from surepick._arrays import Floats, Integers
 from surepick.design import g_optimal
 from surepick.glm import fit
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import pooled_tally
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import with_gaps
 from surepick.identify.staged.stage_bounds import StageEstimate, rounded_up
-from surepick.identify.stages import pooled_tally
 from surepick.linalg import Span, factor, gram_matrix
 
 GROWTH = 0.1

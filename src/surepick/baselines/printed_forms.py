@@ -19,11 +19,11 @@ from surepick.confidence.theorem import printed_gamma
 from surepick.design import Pairs, Rows, apportion, g_optimal, max_optimal, pairs_optimal
 from surepick.glm import fit, variance
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import StageRecord, pooled_tally
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import exclude, with_gaps
 from surepick.identify.staged.stage_bounds import StageEstimate
-from surepick.identify.stages import StageRecord, pooled_tally
 from surepick.linalg import factor, gram_matrix, span_of
 
 

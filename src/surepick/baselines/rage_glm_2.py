@@ -12,12 +12,12 @@ from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import StageRecord
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import exclude, with_gaps
 from surepick.identify.staged.rage_glm import burn_in
 from surepick.identify.staged.stage_bounds import StageEstimate, level, rounded_up, stage_bounds
-from surepick.identify.stages import StageRecord
 from surepick.linalg import Span, factor, gram_matrix, norms
 
 

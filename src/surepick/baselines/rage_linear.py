@@ -12,11 +12,11 @@ import numpy as np
 from surepick._arrays import Integers
 from surepick.design import pairs_optimal
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import StageRecord
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, Stagewise
 from surepick.identify.staged.elimination import exclude
 from surepick.identify.staged.stage_bounds import StageEstimate, rounded_up
-from surepick.identify.stages import StageRecord
 from surepick.linalg import factor, gram_matrix, span_of
 
 

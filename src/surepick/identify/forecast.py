@@ -16,10 +16,9 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.glm import Tally
-from surepick.identify.policy import Plan, Policy
+from surepick.identify.policy import Plan, Policy, pooled_counts
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
-from surepick.identify.stages import pooled_counts
 from surepick.identify.verdict import Forecast, Verdict
 
 FEWEST = 9

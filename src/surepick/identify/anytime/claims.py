@@ -17,7 +17,7 @@ from surepick.identify.anytime.directional import DirectionalProcess
 from surepick.identify.anytime.state import AnytimeMemo, State
 from surepick.identify.anytime.stopping import RivalBounds
 from surepick.identify.anytime.tuning import TUNING
-from surepick.identify.stages import StageRecord
+from surepick.identify.policy import StageRecord
 from surepick.identify.verdict import Verdict
 
 

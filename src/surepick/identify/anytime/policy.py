@@ -32,9 +32,17 @@ from surepick.identify.anytime.stopping import (
     passed_rivals,
 )
 from surepick.identify.anytime.tuning import TUNING
-from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
+from surepick.identify.policy import (
+    ENOUGH,
+    LOGISTIC,
+    Plan,
+    StageRecord,
+    Wait,
+    checked_answers,
+    checked_limits,
+    numbered,
+)
 from surepick.identify.problem import Problem
-from surepick.identify.stages import ENOUGH, LOGISTIC, StageRecord, numbered
 from surepick.identify.verdict import Rival, Status, Verdict
 
 

@@ -28,8 +28,8 @@ from surepick.identify.anytime.directional import (
 )
 from surepick.identify.anytime.sampling import CaughtUpRivals, caught_up_rivals, closest_rivals, quadratic_nats
 from surepick.identify.anytime.tuning import TUNING
+from surepick.identify.policy import StageRecord
 from surepick.identify.problem import Problem
-from surepick.identify.stages import StageRecord
 
 
 @dataclass(frozen=True)

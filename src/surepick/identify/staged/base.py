@@ -21,11 +21,22 @@ from surepick.design import apportion
 from surepick.errors import InvalidInput
 from surepick.glm import Tally, fit, variance
 from surepick.guarantee import Guarantee
-from surepick.identify.policy import CannotClose, Plan, Wait, checked_answers, checked_limits
+from surepick.identify.policy import (
+    ENOUGH,
+    LOGISTIC,
+    CannotClose,
+    Missing,
+    Plan,
+    StageRecord,
+    Wait,
+    checked_answers,
+    checked_limits,
+    numbered,
+    pooled_tally,
+)
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.staged.stage_bounds import StageEstimate
-from surepick.identify.stages import ENOUGH, LOGISTIC, Missing, StageRecord, numbered, pooled_tally
 from surepick.identify.verdict import Rival, Status, Verdict, two_digits
 from surepick.linalg import norms
 

@@ -27,6 +27,7 @@ from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, g_optimal, max_optimal, xy_optimal
 from surepick.glm import Tally, variance
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import ENOUGH
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import exclude, with_gaps
@@ -43,7 +44,6 @@ from surepick.identify.staged.stage_bounds import (
     smallest_stage,
     stage_bounds,
 )
-from surepick.identify.stages import ENOUGH
 from surepick.linalg import factor, gram_matrix, span_of
 
 MARGIN = 1.5

@@ -17,6 +17,7 @@ from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.glm import variance
 from surepick.guarantee import Guarantee
+from surepick.identify.policy import pooled_counts
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import exclude, with_gaps
@@ -31,7 +32,6 @@ from surepick.identify.staged.stage_bounds import (
     rounded_up,
     stage_bounds,
 )
-from surepick.identify.stages import pooled_counts
 from surepick.linalg import span_of
 
 EVEN_SHARE = 0.05
