@@ -1,4 +1,4 @@
-"""What a best-arm policy is: a frozen configuration with pure functions of an explicit state; and the record they keep."""
+"""What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of stages it keeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
