@@ -1,4 +1,4 @@
-"""What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of stages it keeps."""
+"""What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of its stages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
