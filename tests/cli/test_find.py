@@ -260,7 +260,7 @@ def test_another_search_does_not_go_on_with_a_log(folder, capsys, monkeypatch):
         ([], "exactly one of --judge"),
         (["--simulate", "--judge", "x"], "exactly one of --judge"),
         (["--judge", "no-such-program-anywhere"], "cannot be started"),
-        (["--judge", "'unclosed"], "is not a command line"),
+        (["--judge", "'unclosed"], "is not a valid command line"),
         (["--simulate", "--delta", "2"], "delta"),
         (["--simulate", "--policy", "best"], "no policy 'best'"),
         (["--simulate", "--pca", "7"], "--pca must be from 1 to 2"),

@@ -256,7 +256,9 @@ def evidence_from_batches(batches: Sequence[Tally], rng: np.random.Generator) ->
     vectors, counted = _indexed(batches)
     span = span_of(vectors)
     if span.rank == 0:
-        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+        raise InvalidInput(
+            "All asked vectors are zero, so the answers carry no information; check the feature columns."
+        )
     rows = span.coordinates(vectors)
     nothing = np.zeros(len(rows))
     process = PlugIn(nothing, nothing, np.zeros(len(INTERVAL_RIDGES)), kept=RESTARTS_KEPT)
