@@ -67,7 +67,8 @@ def find(
         float | None, typer.Option(min=0.0, help="With --judge: stop before the cost exceeds this.")
     ] = None,
     order: Annotated[
-        Order, typer.Option(help="With --answers: use the votes as the policy asks for them, or in file order.")
+        Order,
+        typer.Option(help="With --answers: policy: the next vote on each question it asks; file: in the file's order."),
     ] = "policy",
     theta: Annotated[
         Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")

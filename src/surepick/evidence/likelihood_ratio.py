@@ -248,10 +248,10 @@ def predicted(rows: Floats, pulls: Floats, fits: Floats, asked: Floats) -> Float
 def evidence_from_batches(batches: Sequence[Tally], rng: np.random.Generator) -> tuple[Span, Evidence]:
     """The evidence of batches of answers in their order, in coordinates of the span of the asked vectors.
 
-    Restart 0 covers all batches, restart j those after the first 2^{j+1} answers a column. A batch much larger than
+    Restart 0 covers all batches, restart j those after the first 2^{j+1} answers per column. A batch much larger than
     what came before it is split at random by `rng`, which is valid because its questions were fixed before its answers
     (docs/theory.md, 5.3). Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT
-    counts a vector.
+    counts per vector.
     """
     vectors, counted = _indexed(batches)
     span = span_of(vectors)
