@@ -138,7 +138,7 @@ def test_a_judge_who_prefers_the_place_is_seen_through(folder):
 
 def test_a_position_needs_pairs_whose_order_is_chosen(folder, capsys, monkeypatch):
     items = folder / "items.csv"
-    assert "kind pairs, not both" in refused(capsys, monkeypatch, items, "--simulate", "--position", "--kind", "both")
+    assert "kind pairs, got both" in refused(capsys, monkeypatch, items, "--simulate", "--position", "--kind", "both")
     assert "recorded votes" in refused(capsys, monkeypatch, items, "--position", "--answers", folder / "votes.csv")
 
 

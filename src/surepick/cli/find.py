@@ -68,7 +68,7 @@ def find(
     ] = None,
     order: Annotated[
         Order,
-        typer.Option(help="With --answers: policy: the next vote on each question it asks; file: in the file's order."),
+        typer.Option(help="With --answers: ask in the policy's order, or use the votes in the file's order."),
     ] = "policy",
     theta: Annotated[
         Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")
