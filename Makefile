@@ -31,7 +31,7 @@ $(CORE): $(UV) requirements.lock pyproject.toml
 	  --no-build-isolation --editable '.[plots]'
 	@touch $@
 
-demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find somebody's favourite colour, and see how sure that is
+demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find a simulated person's favourite colour
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/favourite_colour.py
 
 # Two test processes on small matrices: threads inside BLAS would only get in their way.
@@ -53,7 +53,7 @@ crash-test: $(READY) debian  ## kill the service 200 times under load from 50 ju
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py postgresql
 
-load-test: $(READY) debian  ## answers a second under 200 judges beside a bare handler, on both databases
+load-test: $(READY) debian  ## answers per second with 200 judges, compared with a bare handler
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py postgresql
 
@@ -75,7 +75,7 @@ reproduce: $(READY)  ## run every study of the paper, and write docs/reproductio
 studies: $(READY)  ## run the studies beyond the paper
 	@for study in $(BEYOND); do OPENBLAS_NUM_THREADS=1 $(BIN)/surepick study $$study || exit 1; done
 
-format: $(READY)  ## rewrite the sources in the project's format
+format: $(READY)  ## format the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -84,5 +84,5 @@ lock: $(READY)  ## resolve the dependencies again into requirements.lock
 	  --all-extras --group dev --upgrade pyproject.toml experiments/pyproject.toml \
 	  --no-emit-package surepick --output-file requirements.lock
 
-clean:  ## remove what the targets made
+clean:  ## remove everything the targets created
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .import_linter_cache

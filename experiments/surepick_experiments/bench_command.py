@@ -8,7 +8,7 @@ from surepick.cli.output import print_json, print_table
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="Which bench; `list` names them all.")],
+    name: Annotated[str, typer.Argument(help="Name of the benchmark; `list` prints all names.")],
     quick: Annotated[bool, typer.Option("--quick", help="Small cases only.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -23,7 +23,7 @@ def bench(
             print(bench_name)
         return
     if name not in BENCHES:
-        raise InvalidInput(f"There is no bench {name!r}; there are {', '.join(sorted(BENCHES))}.")
+        raise InvalidInput(f"There is no bench {name!r}; choose one of {', '.join(sorted(BENCHES))}.")
     with Console(stderr=True).status(f"bench {name}") as status:
         rows = BENCHES[name](quick=quick, progress=lambda text: status.update(f"bench {name}: {text}"))
     if json:

@@ -11,9 +11,9 @@ Engine = Literal["local", "ray", "dask"]
 
 
 def study(
-    name: Annotated[str, typer.Argument(help="Which study; `list` names them all.")],
+    name: Annotated[str, typer.Argument(help="Name of the study; `list` prints all names.")],
     runs: Annotated[int | None, typer.Option(help="Runs of every setting; each study has its own default.")] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same rows.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same rows.")] = 0,
     dims: Annotated[str, typer.Option(help="Dimensions, comma-separated, e.g. 10,20.")] = "",
     policies: Annotated[str, typer.Option(help="Policies or methods, comma-separated.")] = "",
     items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
@@ -23,12 +23,13 @@ def study(
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     engine: Annotated[Engine, typer.Option(help="local processes, or a ray or dask cluster.")] = "local",
     address: Annotated[
-        str | None, typer.Option(help="Of the cluster; without one, a cluster of --jobs processes is started here.")
+        str | None,
+        typer.Option(help="Address of the cluster; without it, a cluster of --jobs processes is started here."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for rows, summary and figures.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run a simulated study; an interrupted one goes on where it stopped."""
+    """Run a simulated study; an interrupted study resumes where it stopped."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -102,8 +102,9 @@ def span_of(rows: Floats) -> Span:
     # A column repeated in units that differ by the precision of numbers leaves rows outside.
     if not all(span.contains(rows[part]).all() for part in blocks(rows)):
         raise InvalidInput(
-            "Columns are combinations of one another in units too different to tell, largest entries from "
-            f"{scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove repeated ones."
+            "Columns are combinations of one another in units too different to separate numerically: largest entries "
+            f"from {scale[scale > 0].min():.2g} to {scale.max():.2g}; scale them to similar size or remove repeated "
+            "ones."
         )
     return span
 

@@ -51,7 +51,7 @@ POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
 def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
     """The policy of this name with these options."""
     if name not in POLICIES:
-        raise InvalidInput(f"There is no policy {name!r}; there are {', '.join(sorted(POLICIES))}.")
+        raise InvalidInput(f"There is no policy {name!r}; choose one of {', '.join(sorted(POLICIES))}.")
     made, implied = POLICIES[name]
     try:
         return made(**{**implied, **options})
@@ -110,7 +110,7 @@ CLASSES: dict[str, type[Any]] = {
 def policy_by_name(name: str, *, horizon: int, arms: int, norm_bound: float, delta: float = 0.05) -> AnyPolicy:
     """The policy of this name for `horizon` steps of at most `arms` arms; each takes what it needs of the rest."""
     if name not in _MAKERS:
-        raise InvalidInput(f"There is no contextual policy {name!r}; there are {', '.join(NAMES)}.")
+        raise InvalidInput(f"There is no contextual policy {name!r}; choose one of {', '.join(NAMES)}.")
     return _MAKERS[name](Task(horizon, arms, norm_bound, delta))
 
 

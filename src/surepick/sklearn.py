@@ -82,7 +82,7 @@ class LogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.data = data
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LogisticModel":
-        """Fit to one answer a row, or `sample_weight` equal answers a row.
+        """Fit to one answer per row, or to `sample_weight` equal answers per row.
 
         Warns where a direction separates the classes and neither ridge nor norm_bound is given: the likelihood then has
         no maximum, predictions come from a capped fit (LARGEST_SEPARATED_LOGIT) and intervals are infinite.

@@ -137,7 +137,7 @@ def test_bad_files_get_one_sentence(votes, capsys, monkeypatch, file, text, sent
         (["interval", *CLICKS, "--method", "magic"], "method must be one of"),
         (["interval", *CLICKS, "--data", "fixed", "--kappa", "0.3"], "kappa"),
         (["interval", *CLICKS, "--plot", "figure.doc"], ".png, .svg or .pdf"),
-        (["study", "nothing"], "There is no study 'nothing'; there are"),
+        (["study", "nothing"], "There is no study 'nothing'; choose one of"),
         (["study", "coverage", "--dims", "two"], "--dims takes whole numbers"),
         (["study", "coverage", "--runs", "0"], "--runs must be at least 1, got 0"),
     ],

@@ -138,7 +138,7 @@ def test_a_judge_who_prefers_the_place_is_seen_through(folder):
 
 def test_a_position_needs_pairs_whose_order_is_chosen(folder, capsys, monkeypatch):
     items = folder / "items.csv"
-    assert "kind pairs, not both" in refused(capsys, monkeypatch, items, "--simulate", "--position", "--kind", "both")
+    assert "kind pairs, got both" in refused(capsys, monkeypatch, items, "--simulate", "--position", "--kind", "both")
     assert "recorded votes" in refused(capsys, monkeypatch, items, "--position", "--answers", folder / "votes.csv")
 
 
@@ -260,7 +260,7 @@ def test_another_search_does_not_go_on_with_a_log(folder, capsys, monkeypatch):
         ([], "exactly one of --judge"),
         (["--simulate", "--judge", "x"], "exactly one of --judge"),
         (["--judge", "no-such-program-anywhere"], "cannot be started"),
-        (["--judge", "'unclosed"], "is not a command line"),
+        (["--judge", "'unclosed"], "is not a valid command line"),
         (["--simulate", "--delta", "2"], "delta"),
         (["--simulate", "--policy", "best"], "no policy 'best'"),
         (["--simulate", "--pca", "7"], "--pca must be from 1 to 2"),

@@ -76,7 +76,7 @@ def test_defaults_are_proved_and_settings_by_hand_are_not():
     ("arms", "message"),
     [
         (np.zeros((0, 3)), "arms is empty; at least one row is needed"),
-        (np.ones((4, 2)), "arms must have 3 columns as at the start, got 2"),
+        (np.ones((4, 2)), "arms must have 3 columns as at start(), got 2"),
         ([[1.0, math.nan, 0.0]], "arms must be finite numbers below 1e+100 in size, got nan at row 0, column 1"),
         ([[1.0, math.inf, 0.0]], "got inf at row 0, column 1"),
         ([1.0, 2.0, 3.0], "arms must be two-dimensional"),
@@ -138,7 +138,7 @@ def test_configurations_that_cannot_be_used_are_refused(build, message):
 
 @pytest.mark.parametrize("policy", [SupLogistic(100, most_arms=2), SupCbGlm(100, 2, 2.0)])
 def test_more_arms_than_announced_are_refused(policy):
-    with pytest.raises(InvalidInput, match="At most 2 arms a step were announced, got 3"):
+    with pytest.raises(InvalidInput, match="At most 2 arms per step were declared, got 3"):
         policy.choose(policy.start(3), np.eye(3), np.random.default_rng(0))
 
 

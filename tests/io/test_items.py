@@ -118,7 +118,7 @@ def test_data_frames_and_parquet_give_the_same_as_csv(mixed, library, tmp_path):
         ("name,x\na,1\n", "no column 'item'"),
         ("item,x\na,1\na,2\n", "line 3: the item 'a' was already on line 2"),
         ("item,x\na,nan\nb,inf\n", "no row that can be used"),
-        ("item,x\na,1\nb,1\n", "nothing tells them apart"),
+        ("item,x\na,1\nb,1\n", "they cannot be distinguished"),
     ],
 )
 def test_tables_that_are_no_items_are_refused(tmp_path, text, sentence):

@@ -123,9 +123,9 @@ def test_refused_calls_change_nothing(tmp_path):
         (lambda: session.learn(3, 1 - read_decisions(path)[3].reward), "a reward cannot be changed"),
         (lambda: session.forget(99), "There is no decision 99"),
         (lambda: session.choose(np.zeros((0, 3))), "arms is empty"),
-        (lambda: session.choose(np.zeros((2, 4))), "arms must have 3 columns as at the start, got 4"),
+        (lambda: session.choose(np.zeros((2, 4))), "arms must have 3 columns as at start(), got 4"),
         (lambda: session.choose([[1.0, np.nan, 0.0]]), "got nan at row 0, column 1"),
-        (lambda: ContextualSession(Greedy(), dimension=3, path=path), "exists; ContextualSession.resume goes on"),
+        (lambda: ContextualSession(Greedy(), dimension=3, path=path), "resume it with ContextualSession.resume"),
         (
             lambda: ContextualSession(Greedy(), dimension=3, seed=-1),
             "seed must be a whole number of at least 0, got -1",

@@ -219,7 +219,7 @@ def _largest(rng: np.random.Generator, count: int, items: int, dimension: int) -
     return compared(
         case,
         seconds,
-        "one dense step, all pairs looked at once",
+        "one dense step, all pairs evaluated once",
         once,
         gap=design[0].gap,
         status=str(design[0].status),

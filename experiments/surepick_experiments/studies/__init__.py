@@ -30,7 +30,7 @@ MODULES = {
 def find_study(name: str) -> Study:
     """The study of this name; modules are imported only when asked for."""
     if name not in MODULES:
-        raise InvalidInput(f"There is no study {name!r}; there are {', '.join(sorted(MODULES))}.")
+        raise InvalidInput(f"There is no study {name!r}; choose one of {', '.join(sorted(MODULES))}.")
     study: Study = import_module(MODULES[name]).STUDY
     return study
 

@@ -30,7 +30,7 @@ LONG = 240
 EVALUATED_AT = (1 / 3, 2 / 3, 1.0)
 BLOCK = 20
 FALSE_ALARM = 1e-3
-"""Chance that the study accuses some check that keeps its level, over all checks and honest worlds."""
+"""Chance that the study accuses some check that keeps its level, over all checks and worlds without violation."""
 
 Taste = Callable[[Question, int, int], float]
 """Probability of 1, by question, number of the judge, and number of the question."""
@@ -183,7 +183,7 @@ def played(scene: Scene, rng: np.random.Generator) -> Answers:
 
 
 def tasks(options: Options) -> list[Params]:
-    """Blocks of runs: 1,000 of each honest world and a tenth of that of each violation, unless told otherwise."""
+    """Blocks of runs: by default 1,000 of each world without violation and a tenth of that of each violation."""
     runs = options.runs or 1000
     wanted = dict.fromkeys(HONEST, runs) | {f"broken: {name}": max(1, runs // 10) for name in VIOLATIONS}
     blocks = [
@@ -253,7 +253,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
-    """False alarms against the level, and the share of planted violations seen."""
+    """False alarms against the level, and the share of planted violations detected."""
     path = folder / "checks.png"
     names = list(CHECKS)
     with figure(path, columns=2, size=(11.0, 3.8)) as (left, right):
@@ -267,7 +267,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
         left.legend(fontsize=8, frameon=False)
         seen = [cell for cell in summary["cells"] if not cell["honest"]]
         right.barh([names.index(cell["check"]) for cell in seen], [cell["rate"] for cell in seen], color="#0b6e4f")
-        right.set(title="planted violations seen", xlabel="share of runs", xlim=(0, 1))
+        right.set(title="planted violations detected", xlabel="share of runs", xlim=(0, 1))
         for axes in (left, right):
             axes.set_yticks(range(len(names)), names)
             axes.invert_yaxis()
@@ -275,7 +275,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
-    """False alarms, and violations seen."""
+    """False alarms, and violations detected."""
     names = ("check", "scene", "runs", "alarms", "rate", "rate_high")
     parts = [[cell for cell in summary["cells"] if cell["honest"] is honest] for honest in (True, False)]
     titles = (f"False alarms at any of three evaluations, level {LEVEL:g}", "Planted violations detected")

@@ -36,7 +36,7 @@ def tasks(options: Options) -> list[Params]:
     names = options.policies or NAMES
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise InvalidInput(f"There is no contextual policy {unknown[0]!r}; there are {', '.join(NAMES)}.")
+        raise InvalidInput(f"There is no contextual policy {unknown[0]!r}; choose one of {', '.join(NAMES)}.")
     runs, horizon = options.runs or 20, options.horizon or 2000
     d = options.dims[0] if options.dims else 5
     arms = options.items or 20

@@ -22,7 +22,7 @@ D, ARMS, NORM = 5, 20, 3.0
 
 
 def tasks(options: Options) -> list[Params]:
-    """Horizons from 1,000 to the longest (a million unless told otherwise), half a power of ten apart."""
+    """Horizons from 1,000 to the longest (a million by default), half a power of ten apart."""
     longest = options.horizon or 10**6
     horizons = [round(10 ** (3 + half / 2)) for half in range(20)]
     horizons = sorted({min(horizon, longest) for horizon in horizons})

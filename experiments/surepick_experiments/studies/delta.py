@@ -1,6 +1,6 @@
 """Study `delta`: is the best item missed with probability at most delta? Families that make it hard, and a control.
 
-Near ties, many near-best rivals, answers of little variance, gaps too small for the budget (where an honest policy
+Near ties, many near-best rivals, answers of little variance, gaps too small for the budget (where a valid policy
 claims nothing), exact ties (where any claim to be certain counts as an error), and for Anytime more of the kind
 (`delta_anytime`). A policy whose widths are cut to a fifth, and a likelihood ratio that does not pay for repeated
 evaluation, must be caught by the same test.
@@ -98,7 +98,7 @@ class Shrunk(RageGlm):
 
 
 def tasks(options: Options) -> list[Params]:
-    """Blocks of runs of one policy on one family at one delta; 150 runs each unless told otherwise."""
+    """Blocks of runs of one policy on one family at one delta; 150 runs each by default."""
     policies = chosen_policies(options.policies, ("rage-glm", "rage-glm-halving", "passive", "anytime"))
     runs = options.runs or 150
     block = 25

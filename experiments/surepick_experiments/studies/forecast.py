@@ -25,7 +25,7 @@ COVERAGE = 0.8
 EPSILON = 0.5
 BUDGET = 4000
 FEWEST_QUESTIONS = 8
-"""Of shorter searches a quarter says nothing."""
+"""In shorter searches a quarter is too little to predict from."""
 
 DRAWS = 9
 AT_ONCE = 0.04
@@ -47,7 +47,7 @@ WORLDS = ("items", "catalogue")
 
 
 def tasks(options: Options) -> list[Params]:
-    """Worlds in turn; the whole study has `runs` searches (200 unless told otherwise)."""
+    """Worlds in turn; the whole study has `runs` searches (200 by default)."""
     policies = chosen_policies(options.policies, ("anytime",))
     return [
         {"world": WORLDS[number % len(WORLDS)], "run": number, "policy": policy}

@@ -1,8 +1,8 @@
 """Study `insight`: what RAGE-GLM does on the way (Jun et al. 2021, supplement, "Some Additional Empirical Insights").
 
-10,000 items and 3,000 questions of the "pointy" look-alike, once as pairs and once as pairs of pairs: how the surviving
-items get fewer, how the questions spread over the vectors, and whether the most asked ones point along the last
-difference to be decided. The paper: about 5e6 questions, a few hundred vectors asked at all, and rising cosines.
+10,000 items and 3,000 questions of the synthetic "pointy" catalogue, once as pairs and once as pairs of pairs: how the
+number of surviving items falls, how the questions spread over the vectors, and whether the most asked ones point along
+the last difference to be decided. The paper: about 5e6 questions, a few hundred vectors asked, and rising cosines.
 """
 
 import time
@@ -82,7 +82,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
 
 
 def make_world(task: Params) -> World:
-    """The look-alike with 3,000 pairs, or with 3,000 pairs of pairs."""
+    """The synthetic catalogue with 3,000 pairs, or with 3,000 pairs of pairs."""
     base = catalogue("pointy", items=task["items"], pairs=3000, gap=task["gap"], seed=task["run"])
     return base if task["questions"] == "pairs" else pairs_of_pairs(base, 3000, seed=task["run"])
 

@@ -88,7 +88,7 @@ def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
 
 
 def tasks(options: Options) -> list[Params]:
-    """Blocks of problems, 500 in all unless told otherwise."""
+    """Blocks of problems, 500 in all by default."""
     runs = options.runs or 500
     return [{"block": number, "runs": min(BLOCK, runs - number * BLOCK)} for number in range(-(-runs // BLOCK))]
 

@@ -1,7 +1,7 @@
 """How a study runs: seeded tasks over all cores, every finished task kept, tidy rows at the end.
 
 A study is a list of tasks; a task is plain data and yields rows, one per run. Rows go to `rows.jsonl` as tasks finish,
-so an interrupted study goes on where it stopped, and the same seed gives the same rows in any order of execution.
+so an interrupted study resumes where it stopped, and the same seed gives the same rows in any order of execution.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Study `zappos`: the shoe catalogue of Jun et al. 2021, Table 1, on a look-alike of the same sizes and gaps.
+"""Study `zappos`: the shoe catalogue of Jun et al. 2021, Table 1, on a synthetic catalogue of the same sizes and gaps.
 
 With `--data DIR` on the real one, from the files of UT-Zap50K in that folder, where θ* is fitted to its votes.
 
@@ -90,7 +90,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """One group of bars a column; the paper's numbers as marks."""
-    path, kind = folder / "zappos.png", "UT-Zap50K" if summary["real"] else "look-alike"
+    path, kind = folder / "zappos.png", "UT-Zap50K" if summary["real"] else "synthetic catalogue"
     by_policy = groups(summary["cells"], "policy")
     columns = list(dict.fromkeys(cell["column"] for cell in summary["cells"]))
     width = 0.8 / len(by_policy)

@@ -70,12 +70,12 @@ def catalogue(
     kappa: float = 0.1,
     seed: int = 0,
 ) -> World:
-    """A look-alike of the shoe catalogue: 25 principal components of falling spread, 5,000 random pairs, κ₀ = .1.
+    """A synthetic shoe catalogue: 25 principal components of falling spread, 5,000 random pairs, κ₀ = .1.
 
     The column of the paper's Table 1 gives the number of items and the gap, unless they are given.
     """
     if column not in CATALOGUE:
-        raise InvalidInput(f"There is no column {column!r}; there are {', '.join(CATALOGUE)}.")
+        raise InvalidInput(f"There is no column {column!r}; choose one of {', '.join(CATALOGUE)}.")
     count, usual, apart = CATALOGUE[column]
     rng = np.random.default_rng([seed, *column.encode()])
     features = rng.normal(size=(items or count, dimension)) / np.sqrt(np.arange(1, dimension + 1))

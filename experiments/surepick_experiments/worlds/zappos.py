@@ -29,7 +29,7 @@ def load_zappos(
     random pairs of items can be asked.
     """
     if attribute not in ATTRIBUTES:
-        raise InvalidInput(f"There is no attribute {attribute!r}; there are {', '.join(ATTRIBUTES)}.")
+        raise InvalidInput(f"There is no attribute {attribute!r}; choose one of {', '.join(ATTRIBUTES)}.")
     labels = _read(folder / "zappos-labels.mat", "mturkOrder").ravel()
     if len(labels) < len(ATTRIBUTES):
         raise InvalidInput(f"mturkOrder must hold one matrix for each of {', '.join(ATTRIBUTES)}, got {len(labels)}.")

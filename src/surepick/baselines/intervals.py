@@ -161,7 +161,9 @@ def interval_faury(
         raise InvalidInput("There are no answers; at least one is needed.")
     longest = float(norms(tally.vectors).max())
     if longest == 0:
-        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+        raise InvalidInput(
+            "All asked vectors are zero, so the answers carry no information; check the feature columns."
+        )
     scaled = Tally(tally.vectors / longest, tally.pulls, tally.wins)
     radius_of_ball = bound * longest
     d, answered = tally.dimension, tally.total

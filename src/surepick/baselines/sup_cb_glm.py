@@ -63,7 +63,7 @@ class SupCbGlm:
 
     def __post_init__(self) -> None:
         check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
-        validate.whole("most_arms", self.most_arms)  # others can do without
+        validate.whole("most_arms", self.most_arms)  # optional in other policies
         validate.positive("norm_bound", self.norm_bound)
 
     @property

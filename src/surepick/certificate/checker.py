@@ -92,7 +92,7 @@ class _Checker:
         outside = self.items - self.items[0]
         outside = outside - outside @ self.basis @ self.basis.T
         if np.max(np.abs(outside)) > 1e-6 * max(np.max(np.abs(self.items)), 1e-300):
-            raise CertificateRefused("Some items differ where no measurement can see it.")
+            raise CertificateRefused("Some items differ in a direction that no measurement covers.")
         self.charged = {"ignorable": False, "charged": True}[certificate["missing"]]
 
     def run(self) -> Checked:
@@ -161,7 +161,7 @@ class _Checker:
             if number + 1 in lengths:
                 self.evidence[number + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
         if lengths - set(self.evidence):
-            raise CertificateRefused("A proof rests on stages that the certificate does not have.")
+            raise CertificateRefused("A proof uses stages that the certificate does not have.")
         self.leader = leaders.get(self.given["process"]) if self.given["process"] is not None else None
         self.threshold = math.log(1 / (LOCALISER_SHARE * self.delta))
 

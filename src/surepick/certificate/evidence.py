@@ -1,4 +1,4 @@
-"""What a certificate rests on: its evidence after some stages, and the inequalities of docs/anytime.md, section 3.
+"""The evidence of a certificate: the processes after some stages, and the inequalities of docs/anytime.md, section 3.
 
 Written plainly, one rival at a time, and apart from the policy's code on purpose: a mistake there must not repeat here.
 """
@@ -101,7 +101,7 @@ def boxes(
     All three hold for every such θ'.
     """
     if room <= 0:
-        raise CertificateRefused("A localiser without room proves nothing.")
+        raise CertificateRefused("The localiser is empty.")
     v = x @ theta
     weight = n * mean(v) * mean(-v)
     gradient = x.T @ (n * mean(v) - k) + multiplier * y

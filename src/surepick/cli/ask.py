@@ -1,4 +1,4 @@
-"""`surepick ask`: the person at the terminal answers, and may stop at any time and go on later."""
+"""`surepick ask`: the person at the terminal answers, and may stop at any time and resume later."""
 
 import shlex
 import sys
@@ -62,7 +62,7 @@ def ask(
     )
     interrupted = False
     try:
-        # The budget is the loop's, not the policy's: a later call may give another one and go on with the same log.
+        # The budget is the loop's, not the policy's: a later call may give another one and resume the same log.
         AskLoop(session, judge, budget=budget).run()
     except KeyboardInterrupt:
         interrupted = True

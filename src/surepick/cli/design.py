@@ -21,7 +21,7 @@ def design(
     criterion: Annotated[
         Criterion,
         typer.Option(
-            help="pairs: tell all items apart; gap: tell the best from the rest; xy: estimate --at; g, d: estimate all."
+            help="pairs: separate all items; gap: separate the best from the rest; xy: estimate --at; g, d: all."
         ),
     ] = "pairs",
     ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",

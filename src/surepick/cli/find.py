@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
 
-ITEMS_HELP = "Items (CSV or Parquet): column item; every other column except label, image, text, colour is a feature."
+ITEMS_HELP = (
+    "Items (CSV or Parquet): column item; every other column except label, image, text and colour is a feature."
+)
 EPSILON_HELP = "Accept an item that is worse than the best by at most this much (log-odds)."
 KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
-POSITION_HELP = "Learn how much being shown first is worth (with --kind pairs)."
+POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
 PCA_HELP = "Reduce the features to this many principal components."
 SEED_HELP = "The same seed and answers give the same questions."
-REPORT_HELP = "Write a report with pictures to this HTML file."
+REPORT_HELP = "Write a report with figures to this HTML file."
 
 WHO = "Who answers (exactly one)"
 
@@ -53,7 +55,9 @@ def find(
             "--simulate", help="A simulated judge with the taste --theta or a random one.", rich_help_panel=WHO
         ),
     ] = False,
-    judges: Annotated[int, typer.Option(min=1, help="With --judge: how many copies of the program run at once.")] = 1,
+    judges: Annotated[
+        int, typer.Option(min=1, help="With --judge: how many copies of the program run in parallel.")
+    ] = 1,
     retries: Annotated[int, typer.Option(min=0, help="With --judge: how often a failed question is asked again.")] = 2,
     timeout: Annotated[float, typer.Option(min=0.001, help="With --judge: seconds to wait for an answer.")] = 60.0,
     cost_per_question: Annotated[
@@ -63,7 +67,8 @@ def find(
         float | None, typer.Option(min=0.0, help="With --judge: stop before the cost exceeds this.")
     ] = None,
     order: Annotated[
-        Order, typer.Option(help="With --answers: use the votes as the policy asks for them, or in file order.")
+        Order,
+        typer.Option(help="With --answers: ask in the policy's order, or use the votes in the file's order."),
     ] = "policy",
     theta: Annotated[
         Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")
@@ -72,17 +77,17 @@ def find(
         bool, typer.Option("--compare", help="With --simulate: also show what other methods need, and the lower bound.")
     ] = False,
     warm_start: Annotated[
-        Path | None, typer.Option(help="Old votes to predict from; they do not count as evidence.")
+        Path | None, typer.Option(help="Earlier votes that improve predictions; they do not count as evidence.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
-    policy: Annotated[str, typer.Option(help="The method that chooses the questions.")] = "anytime",
+    policy: Annotated[str, typer.Option(help="The policy that chooses the questions.")] = "anytime",
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
     features: Annotated[
-        bool, typer.Option("--features/--no-features", help="Without features every item has its own score.")
+        bool, typer.Option("--features/--no-features", help="With --no-features every item has its own score.")
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
     state: Annotated[
@@ -110,7 +115,8 @@ def find(
 
     if (judge is not None) + (answers is not None) + simulate != 1:
         raise InvalidInput(
-            "Say who answers: exactly one of --judge CMD (a program), --answers FILE (recorded votes) or --simulate."
+            "Choose who answers with exactly one of --judge CMD (a program), --answers FILE (recorded votes) or "
+            "--simulate."
         )
     if position and (answers is not None or warm_start is not None):
         raise InvalidInput(
@@ -216,7 +222,7 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
         spread = float(np.std((items.features - items.features.mean(axis=0)) @ taste))
         taste = taste * (USUAL_LOGIT / spread if spread > 0 else 1.0)
     elif items.per_unit.shape[0] != items.per_unit.shape[1]:
-        raise InvalidInput("--theta is about columns of the table, and --pca mixes them; leave one of them out.")
+        raise InvalidInput("--theta refers to columns of the table, which --pca combines; leave one of them out.")
     else:
         taste = np.asarray(np.linalg.solve(items.per_unit, read_theta(theta, list(items.columns))))
     extra = problem.items.shape[1] - len(taste)  # an intercept comes first, the position last

@@ -28,11 +28,11 @@ def interval(
     data: Annotated[
         Data, typer.Option(help="fixed if no question depended on an earlier answer, else adaptive.")
     ] = "adaptive",
-    norm_bound: Annotated[float | None, typer.Option(help="An upper bound on the length of theta, if known.")] = None,
+    norm_bound: Annotated[float | None, typer.Option(help="An upper bound on the norm of theta, if known.")] = None,
     kappa: Annotated[
         float | None, typer.Option(help="A lower bound on the variance of every answer, if known.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order given to counted rows (fixed designs only).")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the order of counted rows (fixed designs only).")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Draw the intervals to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -32,7 +32,7 @@ def limits(
         Path | None,
         typer.Option(help="The assumed truth: columns feature,theta (item names where items have no features)."),
     ] = None,
-    answers: Annotated[Path | None, typer.Option(help="Or earlier answers to estimate it from.")] = None,
+    answers: Annotated[Path | None, typer.Option(help="Earlier answers from which to estimate theta instead.")] = None,
     delta: Annotated[float, typer.Option(help="Error probability of the methods.")] = 0.05,
     ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",
     gap: Annotated[
@@ -41,7 +41,9 @@ def limits(
     policies: Annotated[
         str, typer.Option(help="Policies to forecast by simulation, comma-separated; empty for none.")
     ] = "anytime,rage-glm",
-    runs: Annotated[int, typer.Option(help="Simulated searches of each policy; an 80% interval needs nine.")] = 9,
+    runs: Annotated[
+        int, typer.Option(help="Simulated searches of each policy; an 80% interval needs at least nine.")
+    ] = 9,
     price: Annotated[float | None, typer.Option(help="Price of one question, for the expected cost.")] = None,
     seed: Annotated[
         int, typer.Option(help="Seed of the simulated answers, and of the pairs drawn where there are too many.")

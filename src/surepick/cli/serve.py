@@ -10,11 +10,15 @@ def serve(
     url: Annotated[
         str, typer.Argument(help="Database: sqlite:///FILE or postgresql://USER@HOST/NAME.", envvar="SUREPICK_DATABASE")
     ] = "sqlite:///surepick.db",
-    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any other than loopback requires a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     token: Annotated[
         str,
-        typer.Option(help="The admin's token; on loopback one is made and shown if left out.", envvar="SUREPICK_TOKEN"),
+        typer.Option(
+            help="The admin's token; on loopback one is generated and printed if omitted.", envvar="SUREPICK_TOKEN"
+        ),
     ] = "",
     workers: Annotated[int, typer.Option(help="Processes that answer requests.", min=1, max=64)] = 1,
     items: Annotated[

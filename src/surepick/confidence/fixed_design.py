@@ -123,7 +123,7 @@ def _plain_fit(tally: Tally, fitted: Fit | None) -> Fit:
         raise InvalidInput(
             "fitted must be the plain fit of the same answers, without ridge, norm_bound or equality, got ridge "
             f"{fitted.ridge:g}, multiplier {fitted.multiplier:g}, {fitted.span.dimension} columns; "
-            "leave it out to fit afresh."
+            "omit it to compute a new fit."
         )
     return fitted
 

@@ -70,7 +70,7 @@ def batches_of(answers: Tallies) -> list[Tally]:
         if not isinstance(batch, Tally):
             raise InvalidInput(
                 f"answers must be a Tally or a list of them, got {type(batch).__name__}; "
-                "rows and ones and zeros become one by Tally.from_answers(vectors, answers)."
+                "build one from rows of 0 and 1 with Tally.from_answers(vectors, answers)."
             )
     if len({batch.dimension for batch in batches}) > 1:
         lengths = sorted({batch.dimension for batch in batches})
@@ -94,7 +94,7 @@ def pooled(answers: Tallies) -> Tally:
 def unbounded(
     method: str, guarantee: Guarantee, statement: str, delta: float, queries: int, condition: Condition
 ) -> Intervals:
-    """The honest answer where a method lacks something it needs: the whole line, and why."""
+    """The result where a method lacks something it needs: the whole line, and why."""
     # No interval is narrower than the line, so coverage holds though a condition does not.
     whole = np.full(queries, np.inf)
     return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))

@@ -1,4 +1,4 @@
-"""Optimism in O(d²) time and memory a step: no answer is kept, and the ellipsoid is still proved."""
+"""Optimism in O(d²) time and memory per step: no answer is kept, and the ellipsoid is still proved."""
 
 import math
 from dataclasses import dataclass

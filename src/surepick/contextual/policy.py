@@ -106,17 +106,17 @@ def clean_arms(arms: Any, dimension: int) -> Floats:
     matrix = validate.matrix("arms", arms)
     if matrix.shape[1] != dimension:
         raise InvalidInput(
-            f"arms must have {dimension} columns as at the start, got {matrix.shape[1]}; "
-            "a policy learns one set of features, start another one for others."
+            f"arms must have {dimension} columns as at start(), got {matrix.shape[1]}; "
+            "a policy learns one set of features, start another policy for other features."
         )
     return matrix
 
 
 def announced_arms(arms: Any, dimension: int, most_arms: int | None) -> Floats:
-    """Return the arms as `clean_arms` does if they are no more than were announced."""
+    """Return the arms as `clean_arms` does if they are no more than were declared."""
     offered = clean_arms(arms, dimension)
     if most_arms is not None and len(offered) > most_arms:
-        raise InvalidInput(f"At most {most_arms} arms a step were announced, got {len(offered)}; raise most_arms.")
+        raise InvalidInput(f"At most {most_arms} arms per step were declared, got {len(offered)}; raise most_arms.")
     return offered
 
 

@@ -289,7 +289,7 @@ class SupLogistic:
                 + (
                     "; the arms offered do not span all features, so it may never end."
                     if spread <= 1e-9 * state.longest**2 and state.learnt > len(state.contexts)
-                    else "; a horizon below that is too short for the theorem to say anything."
+                    else "; a horizon below that is too short for the theorem to apply."
                 )
             )
         certified = sum(level.certified for level in levels)
@@ -298,7 +298,7 @@ class SupLogistic:
                 f"After {state.learnt} of {self.horizon} steps no level is certified yet, so the theorem says nothing "
                 "so far: arms are explored by width alone."
             )
-        return f"{certified} of {len(levels)} levels are certified: arms are told apart to ±{0.5**certified:g}."
+        return f"{certified} of {len(levels)} levels are certified: arms are separated to ±{0.5**certified:g}."
 
     def _offered(self, state: SupState, arms: Floats) -> Floats:
         return announced_arms(arms, len(state.contexts), self.most_arms)

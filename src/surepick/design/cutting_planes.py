@@ -258,7 +258,7 @@ class MinimaxSearch:
             white = np.linalg.inv(np.linalg.cholesky(mixed)).T
         members, lengths = self.directions.longest(transform @ white, 4 * self.batch, self.y.members)
         if not lengths[0] > 0:
-            raise InvalidInput("All directions are zero, so there is nothing to find out; check the items.")
+            raise InvalidInput("All directions are zero, so there is nothing to estimate; check the items.")
         self.y.add(members[lengths > 1e-9 * lengths[0]], most=self.batch, mass=1.0)
         image = self.y.vectors @ white
         # Initial multipliers as on the central path, 1/slack; they rank the measurement vectors by g_x.

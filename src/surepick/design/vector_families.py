@@ -158,7 +158,7 @@ class Pairs:
             )
         if not np.any(self.items != self.items[0]):
             raise InvalidInput(
-                f"All rows of {name} are the same, so there is nothing to tell apart; check the features."
+                f"All rows of {name} are the same, so the items cannot be distinguished; check the features."
             )
         # Differences do not depend on the origin; centring keeps digits where items lie far from zero.
         self.centre = self.items.mean(axis=0)
@@ -277,7 +277,7 @@ def refuse_unmeasurable(directions: FamilyUnion, span: Span) -> None:
     if member is not None:
         raise NotIdentifiable(
             f"{member[0].upper()}{member[1:]} lies outside the span of the measurement vectors (rank {span.rank} of "
-            f"{span.dimension}), so no number of answers tells about it; add measurements that see it, or leave it out."
+            f"{span.dimension}), so it cannot be estimated; add measurements that span it, or leave it out."
         )
 
 

@@ -248,15 +248,17 @@ def predicted(rows: Floats, pulls: Floats, fits: Floats, asked: Floats) -> Float
 def evidence_from_batches(batches: Sequence[Tally], rng: np.random.Generator) -> tuple[Span, Evidence]:
     """The evidence of batches of answers in their order, in coordinates of the span of the asked vectors.
 
-    Restart 0 covers all batches, restart j those after the first 2^{j+1} answers a column. A batch much larger than
+    Restart 0 covers all batches, restart j those after the first 2^{j+1} answers per column. A batch much larger than
     what came before it is split at random by `rng`, which is valid because its questions were fixed before its answers
     (docs/theory.md, 5.3). Costs three warm-started ridge fits for every GROWTH of the answers; memory of RESTARTS_KEPT
-    counts a vector.
+    counts per vector.
     """
     vectors, counted = _indexed(batches)
     span = span_of(vectors)
     if span.rank == 0:
-        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+        raise InvalidInput(
+            "All asked vectors are zero, so the answers carry no information; check the feature columns."
+        )
     rows = span.coordinates(vectors)
     nothing = np.zeros(len(rows))
     process = PlugIn(nothing, nothing, np.zeros(len(INTERVAL_RIDGES)), kept=RESTARTS_KEPT)

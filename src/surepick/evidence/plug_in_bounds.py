@@ -21,7 +21,7 @@ from surepick.glm.loss import Vectors, losses
 from surepick.linalg import span_of
 
 CERTAIN = 1e-4
-"""Nats below which the answers to a question are all as expected, and a proof can do without them."""
+"""Nats below which the answers to a question are all as expected, and a proof does not need them."""
 
 SMALL = 1e-3
 """Share that all restarts divide alike."""
@@ -38,7 +38,7 @@ class Passed:
     shares: Floats
     multipliers: Floats
     partial: tuple[tuple[Floats, NDArray[np.int64]] | None, ...]
-    """Where a bound looks at some measurements only, its own point and those (see `_without_certainties`)."""
+    """Where a bound uses some measurements only, its own point and those (see `_without_certainties`)."""
 
     def rows_of(self, which: NDArray[np.intp]) -> "Passed":
         """For some of the rivals."""
@@ -90,7 +90,7 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
 def _without_certainties(
     below: Minorant, theta: Floats, normal: Floats, epsilon: float
 ) -> tuple[float, Floats, NDArray[np.intp]] | None:
-    """A bound where the least point is at infinity, with its point and the vectors it looks at; None if there is none.
+    """A bound where the least point is at infinity, with its point and the vectors it uses; None if there is none.
 
     Where all answers to some questions agree, θ may go to infinity at no cost, and no dual point is inside (0, 1)ⁿ. But
     no loss is negative, so any part of the vectors bounds the whole from below: those that cost nothing are left out.

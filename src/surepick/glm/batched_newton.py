@@ -21,7 +21,7 @@ Objective = Callable[[Floats, Places], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, eq=False)
 class BatchStep:
-    """What a stopping rule may look at: one iteration of the problems that are still active."""
+    """What a stopping rule may use: one iteration of the problems that are still active."""
 
     active: Places
     theta: Floats

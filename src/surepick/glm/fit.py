@@ -120,7 +120,7 @@ def fit(
     if not isinstance(tally, Tally):
         raise InvalidInput(
             f"A fit needs a Tally, got {type(tally).__name__}; "
-            "rows and ones and zeros become one by Tally.from_answers(vectors, answers)."
+            "build one from rows of 0 and 1 with Tally.from_answers(vectors, answers)."
         )
     data = tally.asked()
     if len(data) == 0:
@@ -144,7 +144,9 @@ def fit(
     # With a ridge every direction has curvature, so there is nothing to project away.
     span = span_of(data.vectors) if ridge == 0.0 else Span(data.dimension, data.dimension, None)
     if span.rank == 0:
-        raise InvalidInput("All asked vectors are zero, so the answers say nothing; check the feature columns.")
+        raise InvalidInput(
+            "All asked vectors are zero, so the answers carry no information; check the feature columns."
+        )
     if normal is not None and not span.contains(normal[None, :])[0]:
         raise NotIdentifiable(
             "The equality vector lies outside the span of the asked vectors, so it constrains nothing they measure."

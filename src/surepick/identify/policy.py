@@ -17,7 +17,7 @@ from surepick.identify.verdict import Verdict
 
 
 class CannotClose(SurepickError):
-    """A stage lacks answers that the policy's guarantee cannot do without."""
+    """A stage lacks answers that the policy's guarantee needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Plan:
         return int(self.pulls.sum())
 
     def tally(self, problem: Problem, wins: ArrayLike, pulls: ArrayLike | None = None) -> Tally:
-        """Answers to this stage, one row for each of its measurements; to all of its questions unless told."""
+        """Answers to this stage, one row for each of its measurements; by default to all of its questions."""
         asked = self.pulls if pulls is None else pulls
         return Tally(problem.measurements[self.measurements], asked, wins)
 
@@ -143,7 +143,7 @@ def checked_answers(plan: Plan, tally: Tally) -> tuple[Integers, Integers]:
 
 
 def checked_limits(delta: float, epsilon: float, budget: int) -> None:
-    """Refuse a delta, epsilon or budget that cannot be meant."""
+    """Refuse a delta, epsilon or budget that is out of range."""
     validate.probability("delta", delta)
     validate.nonnegative("epsilon", epsilon)
     validate.whole("budget", budget)

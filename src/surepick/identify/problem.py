@@ -18,7 +18,7 @@ Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
 """A matrix, a mapping of names to features, a data frame, or a list of names."""
 
 ALL_PAIRS = 20_000
-"""Up to this many pairs of items all can be asked; beyond, `SAMPLED_PAIRS` of them unless told otherwise."""
+"""Up to this many pairs of items all can be asked; beyond, `SAMPLED_PAIRS` of them by default."""
 
 SAMPLED_PAIRS = 5_000
 

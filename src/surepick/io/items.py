@@ -79,9 +79,7 @@ class ItemTable:
         if kind == "pairs":
             return Problem.from_pairs(self.features, names=self.names, seed=seed, position=position)
         if position:
-            raise InvalidInput(
-                f"A position is the place of one of two, so it needs questions of kind pairs, not {kind}."
-            )
+            raise InvalidInput(f"position needs questions of kind pairs, got {kind}.")
         if kind == "items":
             return Problem.from_items(self.features, names=self.names)
         return Problem.from_pairs_and_items(self.features, names=self.names, seed=seed)
@@ -255,7 +253,9 @@ class _Reading:
             self.steps.append(f"Column {name!r} was left out: it is the same for all items.")
             del parts[name]
         if not parts:
-            raise InvalidInput(f"No feature of {self.table.source} differs between items, so nothing tells them apart.")
+            raise InvalidInput(
+                f"No feature of {self.table.source} differs between items, so they cannot be distinguished."
+            )
         raw = np.column_stack(list(parts.values()))
         deviation = raw.std(axis=0)
         self.steps.append(f"{len(parts)} columns were centred and scaled to standard deviation one.")

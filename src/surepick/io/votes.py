@@ -60,7 +60,7 @@ class VoteTable:
             else:
                 pair = " and ".join(map(repr, vote.shown))
                 unused.append(
-                    f"{self.source}, line {vote.line}: no answer tells {pair} apart; their features are equal."
+                    f"{self.source}, line {vote.line}: {pair} cannot be distinguished; their features are equal."
                 )
         if not kept:
             raise _nothing_usable(self.source, unused)

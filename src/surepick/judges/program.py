@@ -44,7 +44,7 @@ class ProgramJudge:
         try:
             words = shlex.split(self.command)
         except ValueError as error:
-            raise InvalidInput(f"--judge {self.command!r} is not a command line ({error}).") from None
+            raise InvalidInput(f"--judge {self.command!r} is not a valid command line ({error}).") from None
         if not words:
             raise InvalidInput("--judge is empty; name a program that reads questions and writes answers.")
         self._programs = [_Program(words, str(number + 1)) for number in range(self.at_once)]

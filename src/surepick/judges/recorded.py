@@ -55,7 +55,7 @@ class RecordedJudge:
         known = items if isinstance(items, ItemTable) else read_items(items)
         recorded = read_votes(votes, known.names)
         problem = _problem(known, recorded)
-        # Items of equal features are one item of the problem: votes between them say nothing.
+        # Items of equal features are one item of the problem: votes between them carry no information.
         recorded = recorded.distinguishable(problem)
         number, left = numbers_of(problem), dict[Asked, deque[Answer]]()
         for vote in recorded.votes:
@@ -65,7 +65,7 @@ class RecordedJudge:
     def __call__(self, question: Question) -> Answer:
         """The next vote on this question."""
         if question.first is None:
-            raise InvalidInput("Recorded votes are about items; this question is about a bare vector.")
+            raise InvalidInput("Recorded votes are about items; this question is not about items.")
         shown = (question.first,) if question.second is None else (question.first, question.second)
         return _for_smaller(self.number, shown, self._next(_asked(self.number, shown)))
 

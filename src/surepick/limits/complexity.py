@@ -174,7 +174,7 @@ def kazerouni_wein_formula(instance: Instance) -> Formula:
 
 
 def fixed_g_optimal_formula(instance: Instance) -> Formula:
-    """d/(κ₀Δ²): the G-optimal design until all items are told apart, without constants and logarithms."""
+    """d/(κ₀Δ²): the G-optimal design until all items are separated, without constants and logarithms."""
     questions = instance.basis.rank / (instance.kappa * instance.smallest_gap**2) if instance.kappa > 0 else math.inf
     return Formula("g-optimal", questions, Guarantee.AS_PRINTED, "Soare et al. 2014, d/(κ₀Δ²)", True)
 
@@ -185,7 +185,7 @@ def gamma_of(instance: Instance, delta: float) -> float:
 
 
 def _round_design(instance: Instance, number: int, delta: float, width: float, gap: float) -> Design:
-    """The design of a round: predict all vectors well enough for Theorem 1, and tell the items left apart."""
+    """The design of a round: predict all vectors well enough for Theorem 1, and separate the items left."""
     families: list[VectorFamily] = [
         Rows(instance.measurements, scale=gamma_of(instance, delta)),
         Pairs(instance.items[items_left(instance, number)], scale=4.0**number * width),

@@ -103,7 +103,7 @@ def nats(delta: float) -> float:
     delta = validate.probability("delta", delta)
     if delta >= LARGEST_DELTA:
         raise InvalidInput(
-            f"delta must be below 1/2.4 = 0.4167 for a lower bound to say anything, got {delta:g}; 0.05 is customary."
+            f"delta must be below 1/2.4 = 0.4167 for the lower bound to be positive, got {delta:g}; 0.05 is customary."
         )
     # kl(1 − δ, δ) ≥ log(1/(2.4·δ)): Kaufmann, Cappé and Garivier (JMLR 17, 2016).
     return -math.log(2.4 * delta)

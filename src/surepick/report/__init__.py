@@ -1,4 +1,4 @@
-"""What a search found: as fields for programs, and as sentences and a page with pictures for people."""
+"""What a search found: as fields for programs, and as sentences and a page with figures for people."""
 
 from surepick.report.history import ScoreTable, score_table
 from surepick.report.outcome import Comparison, Outcome, compare

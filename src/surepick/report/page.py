@@ -1,4 +1,4 @@
-"""The report of a search as one self-contained HTML file; pictures are embedded and all text is escaped."""
+"""The report of a search as one self-contained HTML file; figures are embedded and all text is escaped."""
 
 import math
 import tempfile

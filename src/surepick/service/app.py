@@ -83,7 +83,7 @@ async def login(body: TokenIn, request: Request, service: ServiceDep) -> Respons
     """Exchange the admin's token for a cookie, which pages of this server then use."""
     if not service.credentials.is_admin(body.token):
         refuse_stranger(request, service)
-        raise HTTPException(401, "This is not the admin's token; it was shown when the service was started.")
+        raise HTTPException(401, "This is not the admin's token; the service printed it when it started.")
     response = Response(status_code=204)
     response.set_cookie(
         COOKIE,

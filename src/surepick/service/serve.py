@@ -69,7 +69,7 @@ def run(
     if not is_loopback(host) and not token:
         raise InvalidInput(
             f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
-            "127.0.0.1 it makes one itself."
+            "127.0.0.1 it generates one."
         )
     secret = token or new_token()
     settings = Settings(database=url, token_hash=hash_token(secret))

@@ -37,7 +37,7 @@ class Settings(BaseSettings):
 
 
 def new_token() -> str:
-    """A token that nobody guesses."""
+    """A random token."""
     return secrets.token_urlsafe(24)
 
 

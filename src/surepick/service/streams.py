@@ -21,7 +21,7 @@ router = APIRouter(tags=["streams"])
 
 @router.post("/streams", status_code=201, dependencies=[Admin])
 def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
-    """Begin a stream; the response has the token with which programs ask for decisions."""
+    """Create a stream; the response has the token with which programs ask for decisions."""
     if body.dimension > service.settings.features:
         raise InvalidInput(f"Arms may have at most {service.settings.features:,} features, got {body.dimension:,}.")
     known: Any = {"horizon": body.horizon, "arms": body.most_arms, "norm_bound": body.norm_bound, "delta": body.delta}

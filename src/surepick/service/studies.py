@@ -61,9 +61,9 @@ def upload_study(
     service: ServiceDep,
     items: Annotated[UploadFile, File(description="CSV or Parquet: column item, display columns, features.")],
     settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
-    images: Annotated[list[UploadFile] | None, File(description="Pictures that the column image names.")] = None,
+    images: Annotated[list[UploadFile] | None, File(description="Images named in the column image.")] = None,
 ) -> Created:
-    """Create a study from a table and pictures."""
+    """Create a study from a table and images."""
     try:
         wanted = StudySettings.model_validate_json(settings)
     except ValidationError as error:

@@ -94,7 +94,7 @@ class ContextualSession:
         self._learnt = 0
         self._next = 0
         if path is not None and Path(path).exists():
-            raise InvalidInput(f"{path} exists; ContextualSession.resume goes on with it, another path starts a log.")
+            raise InvalidInput(f"{path} exists; resume it with ContextualSession.resume, or use another path.")
         self._journal: Journal | None = None
         self._write: Callable[[dict[str, Any]], None] = _nowhere
         if path is not None:

@@ -38,7 +38,7 @@ class Journal:
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file; nothing can be appended any more."""
+        """Close the file; nothing more can be appended."""
         self._close()
 
 

@@ -66,7 +66,7 @@ class Session:
         self._set_up(problem, policy, seed)
         if path is not None:
             if Path(path).exists() and Path(path).stat().st_size:
-                raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
+                raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') resumes it.")
             self._journal = Journal(Path(path))
         self._write(
             {
@@ -178,7 +178,7 @@ class Session:
         self._do({"event": "answer", "id": known.id, "answer": int(answer)} | _source(judge, cost))
 
     def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
-        """No answer is expected any more; one that comes before the stage is evaluated still counts."""
+        """An answer is no longer expected; one that comes before the stage is evaluated still counts."""
         self._leave_unanswered({"event": "skip", "id": question} | _source(judge, cost))
 
     def tie(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
@@ -186,7 +186,7 @@ class Session:
         self._leave_unanswered({"event": "tie", "id": question} | _source(judge, cost))
 
     def undo(self, question: int | None = None) -> Question:
-        """Take back an answer, skip or tie (the last answer unless told), until its stage is evaluated.
+        """Take back an answer, skip or tie (by default the last answer), until its stage is evaluated.
 
         The question is open again.
         """
@@ -302,7 +302,7 @@ class Session:
         """Tell the policy of answers filed since, and evaluate the stages that are answered now.
 
         A stage is evaluated only where all before it are answered too; until then each of its answers can be undone.
-        After the verdict nothing changes: what it rests on is what its certificate shows.
+        After the verdict nothing changes: its certificate shows exactly the answers that it used.
         """
         if self._verdict is not None:
             return

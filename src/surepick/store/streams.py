@@ -36,7 +36,7 @@ class Decide:
 
 @dataclass(frozen=True)
 class Reward:
-    """The reward of a decision: 0 or 1, or None where none will come any more."""
+    """The reward of a decision: 0 or 1, or None where none will come."""
 
     stream: str
     decision: int
@@ -58,7 +58,7 @@ class _Memory:
 def create(
     connection: sa.Connection, title: str, policy: AnyPolicy, dimension: int, order: Order, seed: int, now: float
 ) -> str:
-    """Begin a stream; its id."""
+    """Create a stream; returns its id."""
     stream = secrets.token_urlsafe(9)
     connection.execute(
         sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, answered=0),

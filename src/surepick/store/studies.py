@@ -1,4 +1,4 @@
-"""Studies and their judges: begin a study, read it, change its state or items; add, revoke and forget judges."""
+"""Studies and their judges: create a study, read it, change its state or items; add, revoke and forget judges."""
 
 import json
 import secrets
@@ -99,7 +99,7 @@ def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
 def create(
     connection: sa.Connection, wanted: StudyOptions, candidates: Sequence[Item], pictures: Iterable[Image], now: float
 ) -> str:
-    """Begin a study; its id."""
+    """Create a study; returns its id."""
     study = secrets.token_urlsafe(9)
     options = dict(wanted.policy)
     policy = policy_named(options.pop("name", "anytime"), **options)

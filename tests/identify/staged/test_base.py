@@ -27,7 +27,7 @@ def test_closing_a_stage_early() -> None:
         state = policy.update(state, 0, plan.tally(problem, pulls // 2, pulls))
         assert policy.verdict(state).questions == 0  # the stage is not answered
         if missing == "refuse":
-            with pytest.raises(CannotClose, match="cannot do without"):
+            with pytest.raises(CannotClose, match="needs them; answer them"):
                 policy.close(state, 0)
         else:
             verdict = policy.verdict(policy.close(state, 0))

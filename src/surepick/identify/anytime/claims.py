@@ -1,6 +1,6 @@
 """What is claimed besides the verdict (docs/anytime.md, section 5): its p-value, its certificate, and a ranking.
 
-All of it rests on the two events of Theorem 1, so the verdict and all these claims hold at once with probability
+All of it follows from the two events of Theorem 1, so the verdict and all these claims hold at once with probability
 1 − delta.
 """
 
@@ -98,7 +98,7 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
 
     Where {theta: z_iᵀtheta ≤ z_jᵀtheta} misses the localiser of the plug-in process, i is better than j: one event for
     all pairs and all times (docs/anytime.md, sections 1 and 3). One batch of convex programs per row, of as many as
-    there are items not told apart by a cheaper bound.
+    there are items not separated by a cheaper bound.
     """
     state = state.evaluated
     better = np.zeros((len(items), len(items)), dtype=np.bool_)

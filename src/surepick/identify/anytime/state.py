@@ -234,7 +234,7 @@ class State:
             done, where = state.evaluated_stages, stage.plan.measurements
             factors = memo.factors
             if factors is None:
-                # All earlier answers are in, and no later one is looked at: that is what makes the factors predictable.
+                # All earlier answers are in, and no later one is used: that is what makes the factors predictable.
                 before = replace(state, stages=state.stages[:done], memos=state.memos[:done])
                 factors = before.fix_factors(where, stage.plan.pulls)
                 memo = replace(memo, factors=factors)
@@ -377,7 +377,7 @@ class State:
         return np.setdiff1d(np.arange(len(self.problem.items)), [self.leader, *items])
 
     def nats(self, leader: int, theta: Floats | None = None) -> Floats:
-        """Nats (quadratic approximation) by which each item is behind a leader, by the estimate unless told."""
+        """Nats (quadratic approximation) by which each item is behind a leader, by default that of the estimate."""
         theta = self.theta if theta is None else theta
         return quadratic_nats(self.problem.points, leader, theta, self.inverse, self.epsilon)
 

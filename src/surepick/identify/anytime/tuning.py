@@ -64,7 +64,7 @@ class Tuning:
 
     # What is asked.
     closest: int = 96
-    """Closest rivals that are bet against, weighted by the sampler and looked at for estimates."""
+    """Closest rivals that are bet against, weighted by the sampler and used in estimates."""
     early_temperature: float = 1.0
     """A rival with this many nats more counts 1/e. 0.5; 2: 184; 182 against 190 questions, within the noise."""
     temperature: float = 3.0

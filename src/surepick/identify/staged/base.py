@@ -114,7 +114,7 @@ class Stages:
     problem: Problem
     records: tuple[StageRecord, ...] = ()
     eliminations: tuple[Elimination, ...] = ()
-    """One for each answered stage. Kept, not recomputed: each rests on a fit, which is made once a stage."""
+    """One for each answered stage. Kept, not recomputed: each needs a fit, which is computed once per stage."""
 
     @property
     def last(self) -> StageRecord:
@@ -269,7 +269,7 @@ class Stagewise(ABC):
         if self.missing == "refuse" and not record.answered:
             raise CannotClose(
                 f"{record.missing} questions of stage {stage} have no answer, and {self.name} with missing='refuse' "
-                "cannot do without; answer them, or use missing='ignorable' if whether an answer comes does not depend "
+                "needs them; answer them, or use missing='ignorable' if whether an answer comes does not depend "
                 "on what it would have been."
             )
         closed = replace(record, closed=True)
@@ -370,7 +370,7 @@ class WithPriorBounds(Stagewise):
     norm_bound: float | None = None
 
     NEEDS_PRIOR_BOUNDS: ClassVar[bool] = False
-    """Whether it cannot do without."""
+    """Whether it needs them."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -384,7 +384,7 @@ class WithPriorBounds(Stagewise):
         if self.floors(problem) is None and self.NEEDS_PRIOR_BOUNDS:
             raise InvalidInput(
                 f"{self.name} needs kappa, a lower bound of every answer's variance, or norm_bound, got neither; "
-                "the corrected RageGlm can do without."
+                "the corrected RageGlm needs neither."
             )
 
     def floors(self, problem: Problem) -> Floats | None:

@@ -58,7 +58,7 @@ class LookMemo(StageMemo):
 
 @dataclass(frozen=True, kw_only=True)
 class Static(WithPriorBounds):
-    """One fixed design; looks at doubling numbers of answers, by the corrected theorem on all of them."""
+    """One fixed design, evaluated at doubling numbers of answers by the corrected theorem on all of them."""
 
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 2)."
@@ -161,7 +161,7 @@ class Static(WithPriorBounds):
 
 @dataclass(frozen=True, kw_only=True)
 class Passive(Static):
-    """A burn-in, then the static design that tells all pairs of items apart best, with looks at doubling numbers.
+    """A burn-in, then the static design that separates all pairs of items best, evaluated at doubling numbers.
 
     The baseline of Jun et al. 2021, section 4.2, made valid: the burn-in's answers choose the design and are not
     pooled, the looks share delta. As the paper has it: `baselines.printed_forms.PassivePrinted`.
@@ -200,7 +200,7 @@ class GOptimal(Static):
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Static):
-    """Every measurement vector equally often, with looks at doubling numbers; needs nothing but delta."""
+    """Every measurement vector equally often, evaluated at doubling numbers of answers; needs only delta."""
 
     NAME = "uniform"
 

@@ -108,7 +108,7 @@ function show() {
   find("question").hidden = !question;
   find("wait").hidden = Boolean(question) || paused;
   find("notice").hidden = !paused;
-  if (paused) return notice("A short break", "The study is paused. This page continues by itself when the study does.", false);
+  if (paused) return notice("A short break", "The study is paused. This page will continue automatically.", false);
   const cards = find("cards");
   if (!question || cards.dataset.shown === `${question.id} ${question.turn}`) return;
   cards.dataset.shown = `${question.id} ${question.turn}`;
@@ -237,8 +237,8 @@ async function endOfStudy() {
 
 function endOfLink(error) {
   const revoked = error.status === 403;
-  const sentence = revoked ? "It was revoked. If that is a surprise, ask whoever invited you." : error.message;
-  end("This link does not work any more", sentence, false);
+  const sentence = revoked ? "It was revoked. If you did not expect this, contact the person who invited you." : error.message;
+  end("This link no longer works", sentence, false);
 }
 
 function end(title, text, good) {
