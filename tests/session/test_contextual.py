@@ -125,6 +125,11 @@ def test_refused_calls_change_nothing(tmp_path):
         (lambda: session.choose(np.zeros((0, 3))), "arms is empty"),
         (lambda: session.choose(np.zeros((2, 4))), "arms must have 3 columns as at the start, got 4"),
         (lambda: session.choose([[1.0, np.nan, 0.0]]), "got nan at row 0, column 1"),
+        (lambda: session.choose(arms_of(21), np.nan), "context must hold finite numbers to be logged, got nan."),
+        (
+            lambda: session.choose(arms_of(21), (1, np.inf)),
+            "context must hold finite numbers to be logged, got (1, inf)",
+        ),
         (lambda: ContextualSession(Greedy(), dimension=3, path=path), "exists; ContextualSession.resume goes on"),
         (
             lambda: ContextualSession(Greedy(), dimension=3, seed=-1),
