@@ -34,7 +34,7 @@ def duality_gap(problem: CountProblem, theta: Floats, *, normal: Floats | None =
     For any probabilities q with Σ(n·q − k)·x = ν·normal, Fenchel's inequality n·m(v) ≥ n(q·v + entropy(q))
     bounds the infimum from below, and the loss exceeds that bound by Σ n·KL(q ‖ μ(xᵀθ)). A Newton step in the
     dual makes q = μ − s·xᵀu feasible; it proves a bound even where the infimum is not attained. Infinite where
-    no such q is found in [0, 1]. O(p d²).
+    no such q is found in [0, 1], without tolerance. O(p d²).
     """
     rows, pulls = problem.rows, problem.pulls
     at = derivatives(rows, pulls, problem.wins, theta)
@@ -53,23 +53,32 @@ def duality_gap(problem: CountProblem, theta: Floats, *, normal: Floats | None =
     yes, no = probability_of_yes(logits), probability_of_yes(-logits)
     # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
     lower, upper = -no * change, yes * change
-    if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (pulls > 0)):
-        return _gap_beside_certain_rows(problem, theta, normal)
+    inside = np.minimum(lower, upper) + 1.0
+    outside = (inside < 0.0) & (pulls > 0)
+    if outside.any():
+        # Moving q back to the border would unbalance it. Where rounding put it beyond, q = k/n may be there exactly.
+        return _gap_beside_certain_rows(problem, theta, normal, outside & (inside > -1e-12))
     return float(pulls @ (yes * bennett(lower) + no * bennett(upper)))
 
 
-def _gap_beside_certain_rows(problem: CountProblem, theta: Floats, normal: Floats | None) -> float:
+def _gap_beside_certain_rows(
+    problem: CountProblem, theta: Floats, normal: Floats | None, at_border: Booleans | None = None
+) -> float:
     """The duality gap where rows all but certain of their answers leave the Hessian singular, or nearly so.
 
-    For them q = k/n is feasible by itself at a cost of n·log(1/μ); the others are a problem in their own span.
-    A normal outside of that span constrains nothing of them.
+    For rows whose answers all agree q = k/n, 0 or 1, is feasible by itself at a cost of n·log(1/μ), μ the probability
+    of that answer: so are treated those that cost next to nothing, and those `at_border` of [0, 1]. The others are a
+    problem in their own span. A normal outside of that span constrains nothing of them.
     """
     rows, pulls, wins = problem.rows, problem.pulls, problem.wins
     logits = rows @ theta
-    right = np.where(wins >= pulls, logits, np.where(wins <= 0, -logits, 0.0))
-    cost = pulls * np.log1p(np.exp(-np.abs(logits)))
-    # Any set of rows would give a valid bound; those that cost a thousandth of a nat lose next to nothing.
-    certain = (pulls <= 0) | ((right > 0) & (cost < 1e-3))
+    agree = (wins >= pulls) | (wins <= 0)
+    right = np.where(wins >= pulls, logits, -logits)
+    cost = pulls * (np.maximum(-right, 0.0) + np.log1p(np.exp(-np.abs(logits))))
+    # Any set of such rows would give a valid bound; those that cost a thousandth of a nat lose next to nothing.
+    certain = (pulls <= 0) | (agree & (right > 0) & (cost < 1e-3))
+    if at_border is not None:
+        certain |= agree & at_border
     if not certain.any():
         return np.inf
     total = float(cost[certain].sum())
