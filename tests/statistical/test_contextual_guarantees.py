@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -182,9 +183,10 @@ def test_levels_reach_the_last_width_and_no_further(horizon):
 def test_outer_radius_solves_its_equation_from_above():
     for reach, decrement, room in [(0.3, 0.0, 10.0), (0.05, 0.1, 4.0), (2.0, 0.2, 7.0), (1e-8, 0.3, 5.0)]:
         r = outer_radius(reach, decrement, room)
-        k = max(reach, 1e-5)
-        value = -decrement * r + (math.expm1(-k * r) + k * r) / k**2
-        assert room * (1 - 1e-9) <= value <= room * 1.001
+        with mpmath.workdps(50):
+            w = mpmath.mpf(reach) * r
+            value = -mpmath.mpf(decrement) * r + (mpmath.exp(-w) + w - 1) / mpmath.mpf(reach) ** 2
+            assert room <= value <= room * (1 + 1e-8)
     assert math.isinf(outer_radius(1.0, 1.0, 3.0))
 
 
