@@ -14,15 +14,7 @@ from surepick._arrays import Floats
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import kernels
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
-from surepick.contextual.policy import (
-    FRESH_CONTEXTS,
-    LOGISTIC,
-    Choice,
-    Facts,
-    announced_arms,
-    clean_reward,
-    row_of,
-)
+from surepick.contextual.policy import FRESH_CONTEXTS, LOGISTIC, Choice, Facts, announced_arms, clean_reward, row_of
 from surepick.contextual.sup_levels import (
     REFRESH,
     TOLERANCE,

@@ -284,10 +284,7 @@ def evaluate(state: State) -> Evaluation:
         left = left[~state.localiser.misses(state.problem.points[leader] - state.problem.points[left], state.epsilon)]
     elif state.asked < max(TUNING.rehearsal_growth * log.rehearsed, TUNING.first_rehearsal * state.problem.span.rank):
         return Evaluation(
-            promised,
-            examined=state.evaluated_stages,
-            rehearsed=log.rehearsed,
-            unbounded=_unbounded(tried, passed),
+            promised, examined=state.evaluated_stages, rehearsed=log.rehearsed, unbounded=_unbounded(tried, passed)
         )
     else:
         # A rehearsal: rivals proved now stay passed, and are asked about no more.
