@@ -15,7 +15,7 @@ from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted, Rag
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_linear import RageLinear
 from surepick.baselines.simple import Greedy, LogisticThompson, SquareCb, UniformArms
-from surepick.baselines.sup_cb_glm import SupCbGlm
+from surepick.baselines.sup_policies import SupCbGlm, SupLogisticPrinted
 from surepick.baselines.ucb_glm import UcbGlm
 from surepick.confidence.anytime import ConfidenceSet, interval_anytime
 from surepick.confidence.fixed_design import interval_corrected
@@ -81,10 +81,8 @@ _MAKERS: dict[str, Callable[[Task], AnyPolicy]] = {
     "likelihood-ratio-ucb": lambda task: LikelihoodRatioUcb(task.delta),
     "one-pass-ucb": lambda task: OnePassUcb(task.norm_bound, task.delta),
     "sup-logistic": lambda task: SupLogistic(task.horizon, task.delta, most_arms=task.arms),
-    "sup-logistic-printed": lambda task: SupLogistic(
-        task.horizon, task.delta, most_arms=task.arms, constants="printed"
-    ),
-    "sup-logistic-tuned": lambda task: SupLogistic(task.horizon, task.delta, alpha=1.0),
+    "sup-logistic-printed": lambda task: SupLogisticPrinted(task.horizon, task.delta, most_arms=task.arms),
+    "sup-logistic-tuned": lambda task: SupLogisticPrinted(task.horizon, task.delta, alpha=1.0),
     "sup-cb-glm": lambda task: SupCbGlm(task.horizon, task.arms, task.norm_bound, task.delta),
     "ucb-glm": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta),
     "ucb-glm-tuned": lambda task: UcbGlm(task.horizon, task.norm_bound, task.delta, alpha=1.0),

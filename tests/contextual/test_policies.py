@@ -8,7 +8,17 @@ import pytest
 from scipy.stats import binom
 
 from surepick import Guarantee, InvalidInput
-from surepick.baselines import EcoLog, Greedy, LogisticThompson, LogisticUcb, OfuGlb, SquareCb, SupCbGlm, UcbGlm
+from surepick.baselines import (
+    EcoLog,
+    Greedy,
+    LogisticThompson,
+    LogisticUcb,
+    OfuGlb,
+    SquareCb,
+    SupCbGlm,
+    SupLogisticPrinted,
+    UcbGlm,
+)
 from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic
 from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.worlds.contextual import ball_world, simulate, trap_world
@@ -63,9 +73,9 @@ def test_defaults_are_proved_and_settings_by_hand_are_not():
     assert SupLogistic(1000).facts.guarantee is Guarantee.PROVED
     assert LikelihoodRatioUcb().facts.guarantee is Guarantee.PROVED
     assert OnePassUcb(3.0).facts.guarantee is Guarantee.PROVED
-    assert SupLogistic(1000, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
-    assert SupLogistic(1000, burn_in=50, most_arms=3).facts.guarantee is Guarantee.HEURISTIC
-    assert SupLogistic(1000, constants="printed", most_arms=3).facts.guarantee is Guarantee.AS_PRINTED
+    assert SupLogisticPrinted(1000, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
+    assert SupLogisticPrinted(1000, burn_in=50, most_arms=3).facts.guarantee is Guarantee.HEURISTIC
+    assert SupLogisticPrinted(1000, most_arms=3).facts.guarantee is Guarantee.AS_PRINTED
     assert SupCbGlm(1000, 3, 2.0).facts.guarantee is Guarantee.AS_PRINTED
     assert SupCbGlm(1000, 3, 2.0, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
     assert UcbGlm(1000, 2.0, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
@@ -118,11 +128,14 @@ def test_rewards_and_choices_that_cannot_be_used_are_refused(name):
         (lambda: UcbGlm(1, 2.0), "horizon must be a whole number of at least 2, got 1"),
         (lambda: SupCbGlm(1, 3, 2.0), "horizon must be a whole number of at least 2, got 1"),
         (lambda: SupLogistic(100, delta=0), "delta must lie strictly between 0 and 1, got 0"),
-        (lambda: SupLogistic(100, constants="printed"), "pass most_arms"),
-        (lambda: SupLogistic(100, burn_in=200, alpha=1.0), "burn_in must lie between 1 and the horizon 100, got 200"),
-        (lambda: SupLogistic(100, burn_in=20), "also needs alpha or most_arms"),
+        (lambda: SupLogisticPrinted(100), "pass most_arms or alpha"),
+        (
+            lambda: SupLogisticPrinted(100, burn_in=200, alpha=1.0),
+            "burn_in must lie between 1 and the horizon 100, got 200",
+        ),
+        (lambda: SupLogisticPrinted(100, burn_in=20), "pass most_arms or alpha"),
         (lambda: SupLogistic(100, most_arms=0), "most_arms must be a whole number of at least 1, got 0"),
-        (lambda: SupLogistic(100, alpha=-1.0), "alpha must be greater than 0, got -1.0"),
+        (lambda: SupLogisticPrinted(100, alpha=-1.0), "alpha must be greater than 0, got -1.0"),
         (lambda: SupCbGlm(100, 0, 2.0), "most_arms must be a whole number of at least 1, got 0"),
         (lambda: OnePassUcb(-1.0), "norm_bound must be greater than 0, got -1.0"),
         (lambda: LogisticUcb(2.0, version=3), "version must be 1 or 2, got 3"),

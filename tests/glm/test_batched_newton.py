@@ -1,5 +1,6 @@
 """Many problems at once: the same points as one by one, and certificates that hold for each of them."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -131,3 +132,24 @@ def test_the_two_forms_of_the_radius_agree_and_satisfy_the_equation(k, decrement
     assert w[1] == np.inf
     assert np.exp(-w[0]) + w[0] - 1 - k * decrement * w[0] == pytest.approx(k * k * room, rel=1e-5)
     assert outer_radius(k, 1 / k, room) == np.inf
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-20, 1e-9, 1e-3, 0.5, 0.999, 1 - 2e-6])
+def test_roots_of_omega_are_never_too_low_however_small_the_target(tilt):
+    targets = 10.0 ** np.arange(-30, 3.5, 0.5)
+    found = omega_roots(np.full(len(targets), tilt), targets)
+    with mpmath.workdps(80):
+        for target, w in zip(targets, found, strict=True):
+            # ω(w) − tilt·w is convex and 0 at 0: it exceeds the target beyond its root only.
+            def value(w, target=target):
+                return mpmath.exp(-w) + w - 1 - mpmath.mpf(tilt) * w - mpmath.mpf(target)
+
+            assert value(mpmath.mpf(w)) >= 0
+            assert value(mpmath.mpf(w) * (1 - mpmath.mpf(2e-9))) < 0
+
+
+@pytest.mark.parametrize("reach", [0.0, 1e-150, 1e-8, 1e-3])
+def test_the_radius_tends_to_that_of_a_quadratic(reach):
+    assert outer_radius(reach, 0.3, 5.0) == pytest.approx(0.3 + np.sqrt(0.09 + 10), rel=reach + 1e-8)
+    assert outer_radius(reach, 0.3, 5.0) >= 0.3 + np.sqrt(0.09 + 10)
+    assert outer_radius(reach, 0.3, -1.0) >= 0.6

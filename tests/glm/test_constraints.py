@@ -201,6 +201,22 @@ def test_the_duality_gap_holds_where_the_infimum_is_not_attained(far):
     assert duality_gap(problem, np.array([far, np.log(3)])) < 8 * np.exp(-far)
 
 
+@pytest.mark.parametrize("far", [-3.0, 0.0, *np.linspace(0.1, 6, 20)])
+def test_the_duality_gap_of_agreeing_answers_is_exact_on_either_side_of_rounding(far):
+    """q must be 1 there, and is computed as 1 ± 1e-16: the row is then left out with its exact cost."""
+    problem = CountProblem(np.array([[1.0, 0.3], [0.0, 1.0]]), np.array([5.0, 4.0]), np.array([5.0, 3.0]))
+    theta = np.array([far - 0.3 * np.log(3), np.log(3)])
+    assert duality_gap(problem, theta) == pytest.approx(5 * np.log1p(np.exp(-far)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("beyond", "finite"), [(4e-13, False), (-4e-13, True)])
+def test_a_dual_point_beyond_the_border_proves_nothing(beyond, finite):
+    """At θ = 0 the second q is −beyond/2; moved back to 0 it would not balance the counts."""
+    wins = np.array([0.23 - 1.25 * beyond, 0.01])
+    problem = CountProblem(np.array([[1.0], [2.0]]), np.ones(2), wins)
+    assert np.isfinite(duality_gap(problem, np.zeros(1))) == finite
+
+
 @pytest.mark.parametrize("far", [10.0, 20.0, 30.0, 40.0])
 def test_the_duality_gap_holds_where_several_rows_go_to_infinity_at_once(rng, far):
     """Rotated, so that their information vanishes beside that of the third row."""

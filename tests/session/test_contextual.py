@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick import InvalidInput
-from surepick.baselines import Greedy, SquareCb
+from surepick.baselines import Greedy, SquareCb, SupLogisticPrinted
 from surepick.baselines.simple import UniformArms
-from surepick.contextual import LikelihoodRatioUcb, SupLogistic
+from surepick.contextual import LikelihoodRatioUcb
 from surepick.contextual.history import History
 from surepick.registry import NAMES, policy_by_name
 from surepick.session import ContextualSession
@@ -100,7 +100,7 @@ def test_order_of_decisions_does_not_depend_on_the_order_of_arrival(tmp_path):
     states = []
     for shuffle in range(3):
         path = tmp_path / f"{shuffle}.jsonl"
-        policy = SupLogistic(300, alpha=1.0)
+        policy = SupLogisticPrinted(300, alpha=1.0)
         with ContextualSession(policy, dimension=3, order="decision", seed=3, path=path) as session:
             chosen = [session.choose(arms_of(step)) for step in range(40)]
             for number in np.random.default_rng(shuffle).permutation(40):
@@ -125,6 +125,11 @@ def test_refused_calls_change_nothing(tmp_path):
         (lambda: session.choose(np.zeros((0, 3))), "arms is empty"),
         (lambda: session.choose(np.zeros((2, 4))), "arms must have 3 columns as at start(), got 4"),
         (lambda: session.choose([[1.0, np.nan, 0.0]]), "got nan at row 0, column 1"),
+        (lambda: session.choose(arms_of(21), np.nan), "context must hold finite numbers to be logged, got nan."),
+        (
+            lambda: session.choose(arms_of(21), (1, np.inf)),
+            "context must hold finite numbers to be logged, got (1, inf)",
+        ),
         (lambda: ContextualSession(Greedy(), dimension=3, path=path), "resume it with ContextualSession.resume"),
         (
             lambda: ContextualSession(Greedy(), dimension=3, seed=-1),
@@ -199,6 +204,10 @@ def test_a_torn_last_line_is_dropped_and_a_changed_log_is_noticed(tmp_path):
             ContextualSession.replay(path)
     path.write_text("{}\n")
     with pytest.raises(InvalidInput, match="is not the log of a contextual session"):
+        ContextualSession.replay(path)
+    lines[0]["configuration"]["temperature"] = 2.0
+    path.write_text(json.dumps(lines[0]) + "\n")
+    with pytest.raises(InvalidInput, match=r"written by SquareCb with options that it does not have .*temperature"):
         ContextualSession.replay(path)
 
 

@@ -2,11 +2,12 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from surepick.baselines import LogisticUcb, SupCbGlm
+from surepick.baselines import LogisticUcb, SupCbGlm, SupLogisticPrinted
 from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic
 from surepick.contextual.sup_levels import number_of_levels
 from surepick.contextual.sup_logistic import certified_radius, share_of_certificate
@@ -102,7 +103,7 @@ def buckets_that_peek(policy, levels=(1, 2, 3, 4)):
 
 def test_buckets_of_suplogistic_do_not_depend_on_their_own_rewards():
     """The design of a bucket is a function of the arms, of Φ and of lower buckets' rewards."""
-    assert buckets_that_peek(SupLogistic(1500, alpha=0.7, burn_in=200)) == []
+    assert buckets_that_peek(SupLogisticPrinted(1500, alpha=0.7, burn_in=200)) == []
     assert buckets_that_peek(SupLogistic(1500, DELTA), levels=(1,)) == []
 
 
@@ -120,7 +121,7 @@ def test_suplogistic_says_when_the_theorem_says_nothing():
     assert "Burn-in after 300 of 300 steps" in status.sentence
     assert "too short for the theorem" in status.sentence
     assert status.context_spread == pytest.approx(1 / 7, rel=0.1)  # E xxᵀ = I/(d+2) in the ball
-    printed = SupLogistic(300, constants="printed", most_arms=20)
+    printed = SupLogisticPrinted(300, most_arms=20)
     state = simulate(printed, ball_world(rng), 300, rng).state
     assert not printed.status(state).speaks
     assert all(level.smallest_eigenvalue >= 0 for level in printed.status(state).levels)
@@ -146,7 +147,7 @@ def test_suplogistic_claims_nothing_beyond_its_horizon():
 
 
 def test_suplogistic_files_late_rewards_where_they_belong():
-    policy = SupLogistic(1500, alpha=0.7, burn_in=200)
+    policy = SupLogisticPrinted(1500, alpha=0.7, burn_in=200)
     _, state = designs(policy, 1, redraw=False)
     before = [len(history) for history in state.levels.histories]
     late = policy.learn(state, np.eye(2), Choice(1, bucket=3), 1)
@@ -182,15 +183,16 @@ def test_levels_reach_the_last_width_and_no_further(horizon):
 def test_outer_radius_solves_its_equation_from_above():
     for reach, decrement, room in [(0.3, 0.0, 10.0), (0.05, 0.1, 4.0), (2.0, 0.2, 7.0), (1e-8, 0.3, 5.0)]:
         r = outer_radius(reach, decrement, room)
-        k = max(reach, 1e-5)
-        value = -decrement * r + (math.expm1(-k * r) + k * r) / k**2
-        assert room * (1 - 1e-9) <= value <= room * 1.001
+        with mpmath.workdps(50):
+            w = mpmath.mpf(reach) * r
+            value = -mpmath.mpf(decrement) * r + (mpmath.exp(-w) + w - 1) / mpmath.mpf(reach) ** 2
+            assert room <= value <= room * (1 + 1e-8)
     assert math.isinf(outer_radius(1.0, 1.0, 3.0))
 
 
 @pytest.mark.parametrize(
     "policy",
-    [SupLogistic(3000, alpha=0.7, burn_in=200), SupLogistic(3000, DELTA)],
+    [SupLogisticPrinted(3000, alpha=0.7, burn_in=200), SupLogistic(3000, DELTA)],
     ids=["printed", "corrected"],
 )
 def test_many_steps_at_once_are_the_same_as_one_by_one(policy):

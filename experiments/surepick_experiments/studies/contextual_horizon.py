@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.contextual import SupLogistic
+from surepick.contextual.sup_logistic import SupLogisticBase
 from surepick.registry import policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
@@ -49,7 +49,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         "microseconds_per_step": result.microseconds_per_step,
         "seconds": result.microseconds_per_step * task["horizon"] / 1e6,
     }
-    if isinstance(policy, SupLogistic):
+    if isinstance(policy, SupLogisticBase):
         status = policy.status(result.state)
         row |= {
             "speaks": status.speaks,

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm, pearsonr
 
-from surepick.baselines import SupCbGlm
-from surepick.contextual import SupLogistic
+from surepick.baselines import SupCbGlm, SupLogisticPrinted
 from surepick.contextual.policy import AnyPolicy
 from surepick.contextual.sup_levels import number_of_levels
 from surepick.report.figures import figure
@@ -33,7 +32,7 @@ def policies() -> dict[str, AnyPolicy]:
     dealt = EACH * (number_of_levels(HORIZON) + 1)
     return {
         "sup-cb-glm": SupCbGlm(HORIZON, 2, 1.0, alpha=1.5, burn_in=EACH),
-        "sup-logistic": SupLogistic(HORIZON, alpha=0.6, burn_in=dealt),
+        "sup-logistic": SupLogisticPrinted(HORIZON, alpha=0.6, burn_in=dealt),
     }
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.contextual import SupLogistic
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.policy import AnyPolicy
-from surepick.contextual.sup_logistic import SupState
+from surepick.contextual.sup_logistic import SupLogisticBase, SupState
 from surepick.glm import probability_of_yes
 
 STEPS_PER_BLOCK = 4096
@@ -87,7 +86,7 @@ def simulate(
     for arms, probabilities, uniforms in world.blocks(horizon, streams[0]):
         best = probabilities.max(axis=1)
         start = time.process_time()
-        if isinstance(policy, SupLogistic) and watch is None:
+        if isinstance(policy, SupLogisticBase) and watch is None:
             rewards = (uniforms[:, None] < probabilities).astype(np.float64)
             state, chosen = policy.advance(state, arms, rewards, streams[1])
             spent += time.process_time() - start

@@ -9,7 +9,7 @@ from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted, Rag
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_linear import RageLinear
 from surepick.baselines.simple import Greedy, LogisticThompson, SquareCb, UniformArms
-from surepick.baselines.sup_cb_glm import SupCbGlm
+from surepick.baselines.sup_policies import SupCbGlm, SupLogisticPrinted
 from surepick.baselines.ucb_glm import UcbGlm
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "RageLinear",
     "SquareCb",
     "SupCbGlm",
+    "SupLogisticPrinted",
     "UcbGlm",
     "UniformArms",
     "interval_faury",

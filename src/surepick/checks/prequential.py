@@ -100,15 +100,7 @@ def drift(answers: Answers, *, level: float = 0.05) -> Check:
         )
     else:
         sentence = "Early and late answers agree, as far as they can tell."
-    return Check(
-        "drift",
-        level,
-        alarm,
-        e_value(nats),
-        sentence,
-        "One θ for all times.",
-        Guarantee.PROVED,
-    )
+    return Check("drift", level, alarm, e_value(nats), sentence, "One θ for all times.", Guarantee.PROVED)
 
 
 @dataclass(frozen=True, eq=False)

@@ -189,11 +189,7 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self) | {
-            "guarantee": str(self.guarantee),
-            "about": list(self.about),
-            "p_value": self.p_value,
-        }
+        return asdict(self) | {"guarantee": str(self.guarantee), "about": list(self.about), "p_value": self.p_value}
 
 
 def exceeds(log_e: float, level: float) -> bool:

@@ -22,10 +22,7 @@ from surepick.cli.find import (
 
 
 def ask(
-    items: Annotated[
-        Path,
-        typer.Argument(help=ITEMS_HELP),
-    ],
+    items: Annotated[Path, typer.Argument(help=ITEMS_HELP)],
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Answer at most this many questions.")] = None,

@@ -125,8 +125,7 @@ class LiveDisplay:
         grid.add_row("questions", f"{loop.session.answered:,} answered in {time.perf_counter() - self._began:.0f} s")
         grid.add_row("leading", named(self._items, verdict.best, self._console))
         grid.add_row(
-            f"still in: {len(verdict.surviving)} of {len(loop.session.problem.names)}",
-            survivors(self._items, verdict),
+            f"still in: {len(verdict.surviving)} of {len(loop.session.problem.names)}", survivors(self._items, verdict)
         )
         evidence = verdict.weakest
         if evidence is not None:

@@ -35,10 +35,7 @@ WHO = "Who answers (exactly one)"
 
 
 def find(
-    items: Annotated[
-        Path,
-        typer.Argument(help=ITEMS_HELP),
-    ],
+    items: Annotated[Path, typer.Argument(help=ITEMS_HELP)],
     judge: Annotated[
         str | None,
         typer.Option(
@@ -46,8 +43,7 @@ def find(
         ),
     ] = None,
     answers: Annotated[
-        Path | None,
-        typer.Option(help="Recorded votes: item_a,item_b,winner or item,answer.", rich_help_panel=WHO),
+        Path | None, typer.Option(help="Recorded votes: item_a,item_b,winner or item,answer.", rich_help_panel=WHO)
     ] = None,
     simulate: Annotated[
         bool,

@@ -9,11 +9,4 @@ from surepick.confidence.fixed_design import interval_corrected
 from surepick.confidence.result import Condition, Intervals
 from surepick.evidence.likelihood_ratio import in_given_order
 
-__all__ = [
-    "Condition",
-    "ConfidenceSet",
-    "Intervals",
-    "in_given_order",
-    "interval_anytime",
-    "interval_corrected",
-]
+__all__ = ["Condition", "ConfidenceSet", "Intervals", "in_given_order", "interval_anytime", "interval_corrected"]

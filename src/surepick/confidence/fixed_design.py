@@ -212,12 +212,7 @@ class _AppliedTheorem:
         best_case = factor(gram_matrix(rows, tally.pulls / 4.0))
         xi_best = math.inf if best_case is None else float(best_case.inverse_norms(rows).max())
         budget = plan_budget(
-            at.rank,
-            delta,
-            xi_best,
-            xi_known,
-            len(distinct_lines(tally.vectors)),
-            *_query_lines(tally, points, form),
+            at.rank, delta, xi_best, xi_known, len(distinct_lines(tally.vectors)), *_query_lines(tally, points, form)
         )
         xi_estimated = float(estimate.inverse_norms(tally.vectors).max())
         return cls(at, budget, xi_known, xi_estimated, known_norms)
@@ -259,13 +254,7 @@ class _AppliedTheorem:
 
 
 def plan_budget(
-    dimension: int,
-    delta: float,
-    xi_best: float,
-    xi_known: float,
-    asked_lines: int,
-    query_lines: int,
-    other_lines: int,
+    dimension: int, delta: float, xi_best: float, xi_known: float, asked_lines: int, query_lines: int, other_lines: int
 ) -> Budget:
     """Choose version and split of delta without looking at the answers.
 

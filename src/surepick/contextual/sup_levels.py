@@ -45,7 +45,9 @@ class Levels(NamedTuple):
     """How many finite multipliers were issued."""
 
 
-def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float | None, burn_in: int | None) -> None:
+def check_levels(
+    horizon: int, delta: float, most_arms: int | None, *, alpha: float | None = None, burn_in: int | None = None
+) -> None:
     """Refuse what no Sup policy can be configured with."""
     validate.whole("horizon", horizon, least=2)
     validate.probability("delta", delta)
@@ -79,7 +81,7 @@ def routed(now: Levels, arms: Floats, horizon: int) -> Choice:
     return Choice(int(index), 1.0, level + 1 if kept else -1)
 
 
-def burn_in_length(horizon: int, dimension: int, burn_in: int | None) -> int:
+def burn_in_length(horizon: int, dimension: int, burn_in: int | None = None) -> int:
     """The least number of uniform steps: ⌈√(dT)⌉ unless set, and never more than T."""
     return min(horizon, burn_in or math.ceil(math.sqrt(dimension * horizon)))
 

@@ -1,9 +1,10 @@
 """SupLogistic (Jun, Jain, Mason and Nassif 2021, Algorithm 3): regret √(dT·log K) without the factor 1/κ."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +14,7 @@ from surepick._arrays import Floats
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import kernels
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
-from surepick.contextual.policy import (
-    FRESH_CONTEXTS,
-    LOGISTIC,
-    SHORT_ARMS,
-    Choice,
-    Facts,
-    announced_arms,
-    clean_reward,
-    row_of,
-)
+from surepick.contextual.policy import FRESH_CONTEXTS, LOGISTIC, Choice, Facts, announced_arms, clean_reward, row_of
 from surepick.contextual.sup_levels import (
     REFRESH,
     TOLERANCE,
@@ -35,20 +27,14 @@ from surepick.contextual.sup_levels import (
     routed,
     stored,
 )
-from surepick.errors import InvalidInput
-from surepick.glm.kernels import newton, variance
+from surepick.glm.kernels import variance
 from surepick.guarantee import Guarantee
-
-Constants = Literal["corrected", "printed"]
 
 PHI = 0
 """Bucket of the answers from which variances are estimated; levels are the buckets from 1 on."""
 
-VARIANCE_FACTOR = math.sqrt(2.2)
-"""Printed: how much the estimated variance may change a width."""
-
 BURN_IN_REACH = 1.0
-"""Corrected: the burn-in ends when no score of an arm is uncertain by more than this."""
+"""The burn-in ends when no score of an arm is uncertain by more than this."""
 
 
 class SupState(NamedTuple):
@@ -89,7 +75,7 @@ class SupStatus:
 
 
 @dataclass(frozen=True)
-class SupLogistic:
+class SupLogisticBase(ABC):
     """Levels s = 1, 2, … of accuracy 2^{−s}, each with its own answers, and a bucket Φ for the variances.
 
     A choice passes the levels: (a) if some arm is wider than 2^{−s}, the widest is chosen and its reward goes to
@@ -97,62 +83,18 @@ class SupLogistic:
     of the highest mean go on to level s+1. The answers of a bucket are independent given its vectors because these
     depend on the arms offered, on Φ and on lower buckets only.
 
-    constants="corrected" (the default) proves every width: Φ is a likelihood-ratio set (no norm bound; uniform arms for
-    at least √(dT) steps and until all scores are known to ±1); it bounds each vector's variance from below; with these
-    the corrected fixed-design theorem gives a level's widths as soon as its burn-in condition holds, and until then the
-    level explores its widest arm. `most_arms`, if given, sharpens them by single directions (the paper's √(log K)).
-
-    constants="printed" is the paper's algorithm: √(dT) uniform steps dealt out to all buckets in turn, widths
-    α·√2.2·‖x‖ with α = 3.5·√log(2(2+τ)·2LTK/delta); valid only with 2+T, 2(L+1)TK and a far larger burn-in.
-    Setting alpha or burn_in follows the printed algorithm with these, and claims nothing.
+    Subclasses say how the burn-in fills the buckets and when it ends, how variances are taken from Φ, and how wide an
+    arm is: `SupLogistic` as proved here, `baselines.SupLogisticPrinted` as in the paper.
     """
 
     horizon: int
     delta: float = 0.05
     most_arms: int | None = None
-    constants: Constants = "corrected"
-    alpha: float | None = None
-    burn_in: int | None = None
+
+    COST: ClassVar[str] = "O(levels·(K d² + d²)) time amortised, O(t d) memory"
 
     def __post_init__(self) -> None:
-        check_levels(self.horizon, self.delta, self.most_arms, self.alpha, self.burn_in)
-        validate.one_of("constants", self.constants, ("corrected", "printed"))
-        if self.constants == "printed" and self.alpha is None and self.most_arms is None:
-            raise InvalidInput("The printed constants depend on the number of arms; pass most_arms.")
-        if self.is_printed and self.alpha is None and self.most_arms is None:
-            raise InvalidInput("burn_in follows the printed algorithm, which also needs alpha or most_arms.")
-
-    @property
-    def is_printed(self) -> bool:
-        """Whether the paper's algorithm runs rather than the corrected one."""
-        return self.constants == "printed" or self.alpha is not None or self.burn_in is not None
-
-    @property
-    def name(self) -> str:
-        """Name on the command line."""
-        return "sup-logistic-printed" if self.constants == "printed" else "sup-logistic"
-
-    @property
-    def facts(self) -> Facts:
-        """Assumptions, guarantee and cost."""
-        cost = "O(levels·(K d² + d²)) time amortised, O(t d) memory"
-        assumptions = (LOGISTIC, FRESH_CONTEXTS)
-        if self.alpha is not None or self.burn_in is not None:
-            return Facts(Guarantee.HEURISTIC, "Nothing is claimed for a set alpha or burn-in.", assumptions, cost)
-        if self.constants == "printed":
-            return Facts(
-                Guarantee.AS_PRINTED,
-                "Jun et al. 2021, Theorem 3, whose union bound and burn-in are too small (docs/contextual.md).",
-                (*assumptions, SHORT_ARMS),
-                cost,
-            )
-        return Facts(
-            Guarantee.PROVED,
-            "With probability 1 − delta every certified width holds at all times, so the best arm is never dropped and "
-            "an arm chosen at level s > 1 is within 8·2^(−s) log-odds of it (docs/contextual.md).",
-            assumptions,
-            cost,
-        )
+        check_levels(self.horizon, self.delta, self.most_arms)
 
     @cached_property
     def number_of_levels(self) -> int:
@@ -175,8 +117,7 @@ class SupLogistic:
         """Uniform during the burn-in, then through the levels."""
         offered = self._offered(state, arms)
         if not state.burn_in_over:
-            bucket = state.learnt % (self.number_of_levels + 1) if self.is_printed else PHI
-            return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), bucket)
+            return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), self._burn_in_bucket(state))
         return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupState, arms: Floats, choice: Choice, reward: float) -> SupState:
@@ -190,13 +131,12 @@ class SupLogistic:
             levels = stored(levels, choice.bucket - 1, vector, answer, weight, self._multiplier)
         if state.burn_in_over:  # a straggler of the burn-in must not move the variances that levels rely on
             return state._replace(learnt=state.learnt + 1, levels=levels)
-        if choice.bucket == PHI and self.is_printed:
-            phi = phi._replace(history=phi.history.appended(vector, answer))
-        elif choice.bucket == PHI:
-            phi = phi.updated(vector, answer)
+        if choice.bucket == PHI:
+            phi = self._phi_after(phi, vector, answer)
         longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
         contexts = state.contexts + offered.T @ offered / len(offered)
-        return self._end_burn_in(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
+        after = SupState(state.learnt + 1, phi, False, levels, contexts, longest)
+        return after if after.learnt < self.burn_in_length(len(contexts)) else self._end_burn_in(after)
 
     def advance(
         self, state: SupState, arms: Floats, rewards: Floats, rng: np.random.Generator
@@ -232,7 +172,7 @@ class SupLogistic:
             1.0 / math.sqrt(self.horizon),
             phi.centre,
             phi.inverse,
-            0.0 if self.is_printed else phi.radius,
+            self._variance_radius(phi),
             information,
             current,
             growth,
@@ -251,35 +191,119 @@ class SupLogistic:
         return state._replace(learnt=state.learnt + steps, levels=levels)
 
     def burn_in_length(self, dimension: int) -> int:
-        """The least number of uniform steps: ⌈√(dT)⌉ unless set."""
-        return burn_in_length(self.horizon, dimension, self.burn_in)
+        """The least number of uniform steps: ⌈√(dT)⌉."""
+        return burn_in_length(self.horizon, dimension)
 
     def variance_bound(self, state: SupState, vector: Floats) -> float:
-        """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""
+        """What a reward at this vector adds to the information: s at the far end of the scores that Φ allows."""
         phi = state.phi
-        radius = 0.0 if self.is_printed else phi.radius
-        return float(variance(kernels.far_logit(vector, phi.centre, phi.inverse, radius)))
+        return float(variance(kernels.far_logit(vector, phi.centre, phi.inverse, self._variance_radius(phi))))
 
     def status(self, state: SupState) -> SupStatus:
         """Check at run time what the theorem needs."""
-        dimension = len(state.contexts)
-        steps = len(state.phi.history) if not self.is_printed else min(state.learnt, self.burn_in_length(dimension))
-        spread = float(np.linalg.eigvalsh(state.contexts)[0]) / max(steps, 1)
+        spread = float(np.linalg.eigvalsh(state.contexts)[0]) / max(self._burn_in_steps(state), 1)
         levels = tuple(
             LevelStatus(
                 level=s + 1,
                 answers=len(state.levels.histories[s]),
                 smallest_eigenvalue=float(np.linalg.eigvalsh(state.levels.information[s])[0]),
-                certified=math.isfinite(state.levels.multipliers[s]) and not self.is_printed,
+                certified=self._certifies(state, s),
             )
             for s in range(self.number_of_levels)
         )
         speaks = levels[0].certified and state.learnt <= self.horizon
         return SupStatus(speaks, self._sentence(state, levels, spread), spread, levels)
 
+    def _offered(self, state: SupState, arms: Floats) -> Floats:
+        return announced_arms(arms, len(state.contexts), self.most_arms)
+
+    @abstractmethod
+    def _burn_in_bucket(self, state: SupState) -> int:
+        """Where the next reward of the burn-in belongs."""
+
+    @abstractmethod
+    def _phi_after(self, phi: LikelihoodRatioSet, vector: Floats, answer: float) -> LikelihoodRatioSet:
+        """Φ after one more answer of its own."""
+
+    @abstractmethod
+    def _end_burn_in(self, state: SupState) -> SupState:
+        """End the burn-in, which is long enough, if Φ says enough."""
+
+    @abstractmethod
+    def _variance_radius(self, phi: LikelihoodRatioSet) -> float:
+        """How far from Φ's estimate, in its norm, the variances are taken."""
+
+    @abstractmethod
+    def _burn_in_steps(self, state: SupState) -> int:
+        """How many steps of burn-in `contexts` sums up."""
+
+    @abstractmethod
+    def _certifies(self, state: SupState, level: int) -> bool:
+        """Whether the widths of a level (from 0) are proved."""
+
+    @abstractmethod
+    def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:
+        """What multiplies ‖x‖ in the inverse information; infinite where the level must go on exploring."""
+
+    @abstractmethod
     def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
-        if self.is_printed:
-            return f"These constants are {self.facts.guarantee}: no width is certified."
+        """What the theorem says at this point of a run."""
+
+
+@dataclass(frozen=True)
+class SupLogistic(SupLogisticBase):
+    """SupLogistic with every width proved, by corrected constants.
+
+    Φ is a likelihood-ratio set (no norm bound; uniform arms for at least √(dT) steps and until all scores are known to
+    ±1); it bounds each vector's variance from below; with these the corrected fixed-design theorem gives a level's
+    widths as soon as its burn-in condition holds, and until then the level explores its widest arm. `most_arms`, if
+    given, sharpens them by single directions (the paper's √(log K)).
+    """
+
+    name: ClassVar[str] = "sup-logistic"
+
+    @property
+    def facts(self) -> Facts:
+        """Assumptions, guarantee and cost."""
+        return Facts(
+            Guarantee.PROVED,
+            "With probability 1 − delta every certified width holds at all times, so the best arm is never dropped and "
+            "an arm chosen at level s > 1 is within 8·2^(−s) log-odds of it (docs/contextual.md).",
+            (LOGISTIC, FRESH_CONTEXTS),
+            self.COST,
+        )
+
+    def _burn_in_bucket(self, state: SupState) -> int:
+        return PHI
+
+    def _phi_after(self, phi: LikelihoodRatioSet, vector: Floats, answer: float) -> LikelihoodRatioSet:
+        return phi.updated(vector, answer)
+
+    def _end_burn_in(self, state: SupState) -> SupState:
+        return state._replace(burn_in_over=self._reach(state) <= BURN_IN_REACH)
+
+    def _reach(self, state: SupState) -> float:
+        """How uncertain the score of any arm as long as the longest so far can be, by Φ alone."""
+        return state.phi.radius * state.longest * math.sqrt(float(np.linalg.eigvalsh(state.phi.inverse)[-1]))
+
+    def _variance_radius(self, phi: LikelihoodRatioSet) -> float:
+        return phi.radius
+
+    def _burn_in_steps(self, state: SupState) -> int:
+        return len(state.phi.history)
+
+    def _certifies(self, state: SupState, level: int) -> bool:
+        return math.isfinite(state.levels.multipliers[level])
+
+    def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:
+        # A certificate is only issued where it is precise enough for its level, so that few share the budget. Half of
+        # delta is Φ's; the rest is shared by the levels, and within a level by its certificates.
+        budget = self.delta / (2 * self.number_of_levels) * share_of_certificate(issued)
+        lines = (self.most_arms or 0) * self.horizon
+        radius = certified_radius(rounded_up(largest), dimension, budget, lines)
+        return radius if radius * largest <= math.ldexp(0.5, -level) else math.inf
+
+    def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
         if state.learnt > self.horizon:
             return f"{state.learnt} steps are more than the horizon of {self.horizon}: nothing is claimed beyond it."
         if not state.burn_in_over:
@@ -299,55 +323,6 @@ class SupLogistic:
                 "so far: arms are explored by width alone."
             )
         return f"{certified} of {len(levels)} levels are certified: arms are separated to ±{0.5**certified:g}."
-
-    def _offered(self, state: SupState, arms: Floats) -> Floats:
-        return announced_arms(arms, len(state.contexts), self.most_arms)
-
-    def _end_burn_in(self, state: SupState) -> SupState:
-        """End the burn-in if it is long enough and Φ says enough."""
-        if state.learnt < self.burn_in_length(len(state.contexts)):
-            return state
-        if self.is_printed:
-            return self._with_variances(state._replace(burn_in_over=True))
-        return state._replace(burn_in_over=self._reach(state) <= BURN_IN_REACH)
-
-    def _reach(self, state: SupState) -> float:
-        """How uncertain the score of any arm as long as the longest so far can be, by Φ alone."""
-        return state.phi.radius * state.longest * math.sqrt(float(np.linalg.eigvalsh(state.phi.inverse)[-1]))
-
-    def _with_variances(self, state: SupState) -> SupState:
-        """Printed: fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
-        dimension, history = len(state.contexts), state.phi.history
-        # The paper's θ_Φ is the plain maximum; the ridge only keeps it finite where the answers are separated.
-        ridge = 1e-6 * max(state.longest, 1e-6) ** 2
-        theta = newton(history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60)[0]
-        state = state._replace(phi=state.phi._replace(centre=theta))
-        levels = empty_levels(self.number_of_levels, dimension)
-        for s, old in enumerate(state.levels.histories):
-            for vector, answer in zip(old.rows, old.answers, strict=True):
-                weight = self.variance_bound(state, vector)
-                levels = stored(levels, s, vector, float(answer), weight, self._multiplier)
-            levels = refreshed(levels, s, self._multiplier)
-        return state._replace(levels=levels)
-
-    def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:
-        """What multiplies ‖x‖ in the inverse information; infinite where the level must go on exploring.
-
-        A certificate is only issued where it is precise enough for its level, so that few share the budget.
-        """
-        if self.is_printed:
-            return VARIANCE_FACTOR * (self.alpha or self.printed_alpha(dimension))
-        # Half of delta is Φ's; the rest is shared by the levels, and within a level by its certificates.
-        budget = self.delta / (2 * self.number_of_levels) * share_of_certificate(issued)
-        lines = (self.most_arms or 0) * self.horizon
-        radius = certified_radius(rounded_up(largest), dimension, budget, lines)
-        return radius if radius * largest <= math.ldexp(0.5, -level) else math.inf
-
-    def printed_alpha(self, dimension: int) -> float:
-        """α = 3.5·√log(2(2+τ)·2STK/delta) with S = ⌊log₂T⌋, τ = √(dT)."""
-        tau, levels = self.burn_in_length(dimension), math.floor(math.log2(self.horizon))
-        events = 2 * (2 + tau) * 2 * levels * self.horizon * (self.most_arms or 1)
-        return 3.5 * math.sqrt(math.log(events / self.delta))
 
 
 def share_of_certificate(issued: int) -> float:

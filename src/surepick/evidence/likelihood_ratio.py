@@ -72,14 +72,7 @@ class PlugIn:
     """Restarts kept, the latest ones; all of them if None."""
 
     def after(
-        self,
-        where: Integers,
-        pulls: Floats,
-        wins: Floats,
-        predictions: Floats,
-        *,
-        restart: bool,
-        missing: Floats,
+        self, where: Integers, pulls: Floats, wins: Floats, predictions: Floats, *, restart: bool, missing: Floats
     ) -> "PlugIn":
         """The process with one more stage: counts on the vectors `where`, row e of logits predicted by expert e.
 

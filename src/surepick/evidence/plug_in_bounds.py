@@ -63,13 +63,7 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
         below = evidence.mixed(shares)
         # To half a millionth of a nat: where the least point is at infinity, farther out rounding would drown the rest.
         theta = minimise_losses(
-            evidence.vectors,
-            below.pulls,
-            below.wins,
-            theta,
-            normals=normals,
-            tolerance=1e-3,
-            iterations=iterations,
+            evidence.vectors, below.pulls, below.wins, theta, normals=normals, tolerance=1e-3, iterations=iterations
         )
         theta = onto(theta, normals, epsilon)
         # Shares at the start may be far from those at the least point; one correction is nearly all there is to gain.

@@ -6,6 +6,7 @@ loss from below away from a point, by ω(w) = e⁻ʷ + w − 1 in place of w²/2
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import xlog1py
@@ -16,6 +17,9 @@ from surepick.glm.fit import CountProblem
 from surepick.glm.loss import Vectors, derivatives, probability_of_yes
 from surepick.glm.newton import root_from_above
 from surepick.linalg import factor, span_of
+
+ALL_BUT_1 = 1 - 1e-6
+"""From here on the rounding of kλ decides whether it is below 1, and how far."""
 
 
 def bennett(u: Floats) -> Floats:
@@ -34,7 +38,7 @@ def duality_gap(problem: CountProblem, theta: Floats, *, normal: Floats | None =
     For any probabilities q with Σ(n·q − k)·x = ν·normal, Fenchel's inequality n·m(v) ≥ n(q·v + entropy(q))
     bounds the infimum from below, and the loss exceeds that bound by Σ n·KL(q ‖ μ(xᵀθ)). A Newton step in the
     dual makes q = μ − s·xᵀu feasible; it proves a bound even where the infimum is not attained. Infinite where
-    no such q is found in [0, 1]. O(p d²).
+    no such q is found in [0, 1], without tolerance. O(p d²).
     """
     rows, pulls = problem.rows, problem.pulls
     at = derivatives(rows, pulls, problem.wins, theta)
@@ -53,23 +57,32 @@ def duality_gap(problem: CountProblem, theta: Floats, *, normal: Floats | None =
     yes, no = probability_of_yes(logits), probability_of_yes(-logits)
     # q = μ(1 + lower) and 1 − q = (1−μ)(1 + upper); the linear terms of the divergence cancel.
     lower, upper = -no * change, yes * change
-    if np.any((np.minimum(lower, upper) < -1.0 - 1e-12) & (pulls > 0)):
-        return _gap_beside_certain_rows(problem, theta, normal)
+    inside = np.minimum(lower, upper) + 1.0
+    outside = (inside < 0.0) & (pulls > 0)
+    if outside.any():
+        # Moving q back to the border would unbalance it. Where rounding put it beyond, q = k/n may be there exactly.
+        return _gap_beside_certain_rows(problem, theta, normal, outside & (inside > -1e-12))
     return float(pulls @ (yes * bennett(lower) + no * bennett(upper)))
 
 
-def _gap_beside_certain_rows(problem: CountProblem, theta: Floats, normal: Floats | None) -> float:
+def _gap_beside_certain_rows(
+    problem: CountProblem, theta: Floats, normal: Floats | None, at_border: Booleans | None = None
+) -> float:
     """The duality gap where rows all but certain of their answers leave the Hessian singular, or nearly so.
 
-    For them q = k/n is feasible by itself at a cost of n·log(1/μ); the others are a problem in their own span.
-    A normal outside of that span constrains nothing of them.
+    For rows whose answers all agree q = k/n, 0 or 1, is feasible by itself at a cost of n·log(1/μ), μ the probability
+    of that answer: so are treated those that cost next to nothing, and those `at_border` of [0, 1]. The others are a
+    problem in their own span. A normal outside of that span constrains nothing of them.
     """
     rows, pulls, wins = problem.rows, problem.pulls, problem.wins
     logits = rows @ theta
-    right = np.where(wins >= pulls, logits, np.where(wins <= 0, -logits, 0.0))
-    cost = pulls * np.log1p(np.exp(-np.abs(logits)))
-    # Any set of rows would give a valid bound; those that cost a thousandth of a nat lose next to nothing.
-    certain = (pulls <= 0) | ((right > 0) & (cost < 1e-3))
+    agree = (wins >= pulls) | (wins <= 0)
+    right = np.where(wins >= pulls, logits, -logits)
+    cost = pulls * (np.maximum(-right, 0.0) + np.log1p(np.exp(-np.abs(logits))))
+    # Any set of such rows would give a valid bound; those that cost a thousandth of a nat lose next to nothing.
+    certain = (pulls <= 0) | (agree & (right > 0) & (cost < 1e-3))
+    if at_border is not None:
+        certain |= agree & at_border
     if not certain.any():
         return np.inf
     total = float(cost[certain].sum())
@@ -154,31 +167,44 @@ def outer_radius(reach: float, decrement: float, room: float) -> float:
 
     k = `reach` is the largest norm of a row in the inverse Hessian at the point, λ = `decrement`, and ω(w) = e⁻ʷ + w −
     1. By Proposition 6 of docs/theory.md a loss that has risen by at most `room` at θ + u has ‖u‖ ≤ r in the Hessian.
-    Infinite where kλ ≥ 1: then nothing keeps the loss from falling for ever.
+    Infinite where kλ ≥ 1 or all but: then nothing keeps the loss from falling for ever.
     """
-    slope = 1.0 - reach * decrement
-    if slope <= 0.0:
+    # `omega_roots` of one pair, without the cost of arrays: some policies ask at every step.
+    k = max(reach, 1e-100)  # r grows with k, and k² must not underflow
+    tilt, target = k * decrement, k * k * max(room, 0.0)
+    if tilt >= ALL_BUT_1:
         return math.inf
-    if reach < 1e-6:  # the quadratic limit, a little enlarged to cover the remainder kr³/6
-        return (decrement + math.sqrt(decrement * decrement + 2.0 * room)) * (1.0 + 1e-4)
-    target = reach * reach * room
+    slope, b = 1.0 - tilt, 2.0 * tilt + target
 
     def excess(w: float) -> tuple[float, float]:
-        return math.exp(-w) + slope * w - 1.0 - target, slope - math.exp(-w)
+        value = _omega_series(w) - tilt * w if w < 1e-3 else math.expm1(-w) + slope * w
+        return value - target, -math.expm1(-w) - tilt
 
-    # Without e⁻ʷ ≥ 0 the equation is linear, and its root lies beyond.
-    return root_from_above(excess, (1.0 + target) / slope, tolerance=1e-9) / reach
+    start = (b + math.hypot(b, math.sqrt(8.0 * slope * target))) / (2.0 * slope)
+    return root_from_above(excess, start, tolerance=1e-12) * (1.0 + 1e-9) / k if start > 0.0 else 0.0
+
+
+def _omega_series(w: Any) -> Any:
+    """ω(w) of a number or an array below 1e-3, where the closed form would cancel."""
+    return w * w * (1 / 2 - w * (1 / 6 - w * (1 / 24 - w * (1 / 120 - w / 720))))
 
 
 def omega_roots(tilt: Floats, target: Floats) -> Floats:
-    """For each pair a w ≥ 0 just beyond the root of ω(w) − tilt·w = target; infinite where tilt ≥ 1.
+    """For each pair a w ≥ 0 just beyond the root of ω(w) − tilt·w = target; infinite where tilt ≥ 1, or all but.
 
-    The equation of `outer_radius` for many rivals at once: w = kr, tilt = kλ, target = k²·room.
+    The equation of `outer_radius` for many rivals at once: w = kr, tilt = kλ, target = k²·room. Never below the root,
+    and above it by 2e-9 of it at most, for targets of any size.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        start = np.where(tilt < 1, (target + 1) / (1 - tilt), np.inf)  # e⁻ʷ ≥ 0
+    # ω(w) ≥ w²/(2 + w), because (2 + w)e⁻ʷ − 2 + w is 0 at 0 and increases. So the root of w²/(2 + w) − tilt·w =
+    # target, which solves (1 − tilt)w² − bw − 2·target = 0, lies beyond the one wanted, and near it for any target.
+    bounded = tilt < ALL_BUT_1
+    target = np.maximum(target, 0.0)  # roots grow with it
+    slope, b = np.where(bounded, 1 - tilt, 1.0), 2 * tilt + target
+    start = np.where(bounded, (b + np.hypot(b, np.sqrt(8 * slope * target))) / (2 * slope), np.inf)
 
     def excess(w: Floats) -> tuple[Floats, Floats]:
-        return np.exp(-w) + w - 1 - tilt * w - target, 1 - tilt - np.exp(-w)
+        value = np.where(w < 1e-3, _omega_series(np.minimum(w, 1e-3)) - tilt * w, np.expm1(-w) + slope * w)
+        return value - target, -np.expm1(-w) - tilt
 
-    return roots_from_above(excess, start) * (1 + 1e-9)
+    # From that start six steps are enough; the margin covers rounding, which moves a root by 1e-12 of itself.
+    return roots_from_above(excess, start, iterations=6) * (1 + 1e-9)

@@ -115,12 +115,7 @@ def _promised(decrement: float, length: float) -> float:
 
 
 def _progress_at(
-    point: Floats,
-    at: Derivatives,
-    normal: Floats | None,
-    iterations: int,
-    moved: float,
-    tolerance: float,
+    point: Floats, at: Derivatives, normal: Floats | None, iterations: int, moved: float, tolerance: float
 ) -> Progress:
     """The Newton step and the decrement at a point."""
     exact = factor(at.hessian)

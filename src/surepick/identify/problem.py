@@ -54,13 +54,7 @@ class Problem:
     position: bool
     """Whether the last coordinate is 1 in every comparison and 0 in every item: what being shown first is worth."""
 
-    def __init__(
-        self,
-        measurements: ArrayLike,
-        items: Items,
-        *,
-        names: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, measurements: ArrayLike, items: Items, *, names: Sequence[str] | None = None) -> None:
         features, given = _features(items, names)
         rows = validate.matrix("measurements", measurements, columns=features.shape[1])
         if not rows.any():
@@ -95,13 +89,7 @@ class Problem:
         return cls._about(features, given, about, position=position)
 
     @classmethod
-    def from_items(
-        cls,
-        items: Items,
-        *,
-        names: Sequence[str] | None = None,
-        intercept: bool = True,
-    ) -> "Problem":
+    def from_items(cls, items: Items, *, names: Sequence[str] | None = None, intercept: bool = True) -> "Problem":
         """Every question is a yes/no about one item; x is the item's features and a constant one (`intercept`)."""
         features, given = _features(items, names)
         return cls._about(_with_intercept(features, intercept), given, _singles(len(features)))

@@ -127,7 +127,7 @@ def lower_bound(
     gap = validate.positive("gap", gap)
     seconds = math.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
     with threads_for(0.0), np.errstate(over="ignore"):  # multipliers of answers that are all but certain
-        return _BoundSearch(instance).run(delta, gap, began, seconds)
+        return _LowerBoundSearch(instance).run(delta, gap, began, seconds)
 
 
 class _BoundIterate(Iterate):
@@ -228,7 +228,7 @@ class _PrimalDual:
     """Cost of every rival: those below the value of the active ones should be active."""
 
 
-class _BoundSearch:
+class _LowerBoundSearch:
     """Rounds of solving on active vectors and rivals; one object per call."""
 
     def __init__(self, instance: Instance) -> None:

@@ -56,14 +56,7 @@ logger = logging.getLogger("surepick.processes")
 
 
 def run(
-    url: str,
-    *,
-    host: str,
-    port: int,
-    token: str,
-    workers: int,
-    items: Path | None,
-    tell: Callable[[str], object],
+    url: str, *, host: str, port: int, token: str, workers: int, items: Path | None, tell: Callable[[str], object]
 ) -> None:
     """Serve until interrupted; `tell` gets the address and how to get in."""
     if not is_loopback(host) and not token:

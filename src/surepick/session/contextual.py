@@ -339,7 +339,10 @@ def policy_of(start: dict[str, Any]) -> AnyPolicy:
     name = start["policy"]
     if name not in CLASSES:
         raise InvalidInput(f"The log was written by the policy {name!r}, which is not part of surepick.")
-    policy: AnyPolicy = CLASSES[name](**start["configuration"])
+    try:
+        policy: AnyPolicy = CLASSES[name](**start["configuration"])
+    except TypeError as error:  # written by a version in which the policy had other options
+        raise InvalidInput(f"The log was written by {name} with options that it does not have ({error}).") from None
     return policy
 
 

@@ -33,9 +33,21 @@ class Journal:
         self._close = weakref.finalize(self, self._file.close)
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Write one event as a line."""
-        self._file.write(json.dumps(event, default=self._default) + "\n")
+        """Write one event as a line. Numbers that are not finite are refused: JSON has none, and NaN never replays."""
+        try:
+            line = json.dumps(event, default=self._default, allow_nan=False)
+        except ValueError:
+            key, value = next((key, value) for key, value in event.items() if not self._is_json(value))
+            raise InvalidInput(f"{key} must hold finite numbers to be logged, got {str(value)[:100]}.") from None
+        self._file.write(line + "\n")
         self._file.flush()
+
+    def _is_json(self, value: Any) -> bool:
+        try:
+            json.dumps(value, default=self._default, allow_nan=False)
+        except ValueError:
+            return False
+        return True
 
     def close(self) -> None:
         """Close the file; nothing more can be appended."""

@@ -117,8 +117,7 @@ def _mark_ingested(connection: sa.Connection, ingested: Sequence[tuple[sa.RowMap
 def _mark_answered(connection: sa.Connection, answered: dict[str, bool]) -> None:
     if answered:
         connection.execute(
-            _set_answered,
-            [{"the_question": question, "is_answered": value} for question, value in answered.items()],
+            _set_answered, [{"the_question": question, "is_answered": value} for question, value in answered.items()]
         )
 
 

@@ -324,13 +324,7 @@ def _record_evaluation(
 
 
 _locked = (
-    sa.select(
-        studies.c.planner,
-        studies.c.term,
-        studies.c.phase,
-        studies.c.head,
-        studies.c.evaluated_stages,
-    )
+    sa.select(studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages)
     .where(studies.c.id == sa.bindparam("the_study"))
     .with_for_update()
 )

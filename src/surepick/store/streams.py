@@ -60,9 +60,7 @@ def create(
 ) -> str:
     """Create a stream; returns its id."""
     stream = secrets.token_urlsafe(9)
-    connection.execute(
-        sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, answered=0),
-    )
+    connection.execute(sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, answered=0))
     _append(connection, stream, 0, [header(policy, dimension, seed, order)], secrets.token_urlsafe(9), now)
     _replayed(events_of(connection, stream))  # raises where the policy cannot be used
     return stream
@@ -191,11 +189,7 @@ def _append(connection: sa.Connection, stream: str, head: int, lines: Sequence[L
     connection.execute(
         sa.update(streams)
         .where(streams.c.id == stream)
-        .values(
-            head=head + len(lines),
-            decisions=streams.c.decisions + chosen,
-            answered=streams.c.answered + answered,
-        )
+        .values(head=head + len(lines), decisions=streams.c.decisions + chosen, answered=streams.c.answered + answered)
     )
 
 

@@ -125,10 +125,7 @@ def create(
             term=0,
         )
     )
-    connection.execute(
-        sa.insert(items),
-        [_item_row(study, place, item) for place, item in enumerate(candidates)],
-    )
+    connection.execute(sa.insert(items), [_item_row(study, place, item) for place, item in enumerate(candidates)])
     _keep_pictures(connection, study, pictures)
     log.append(connection, study, 0, 0, session.log, now)
     return study

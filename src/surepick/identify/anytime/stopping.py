@@ -110,7 +110,7 @@ def rival_bounds(
 
     With `deciding`, where only matters whether rivals pass, those that a witness shows not to are given up.
     """
-    search = _BoundSearch(state, leader, items)
+    search = _RivalBoundSearch(state, leader, items)
     near = search.not_far()
     if len(near):
         plug_in = search.by_plug_in(near)
@@ -127,7 +127,7 @@ def rival_bounds(
     return RivalBounds(items, search.plug_in, search.directional, tuple(search.proofs), tuple(search.witnesses))
 
 
-class _BoundSearch:
+class _RivalBoundSearch:
     """What was found about rivals so far; they are named by their place among the items."""
 
     def __init__(self, state: State, leader: int, items: Integers) -> None:
@@ -284,10 +284,7 @@ def evaluate(state: State) -> Evaluation:
         left = left[~state.localiser.misses(state.problem.points[leader] - state.problem.points[left], state.epsilon)]
     elif state.asked < max(TUNING.rehearsal_growth * log.rehearsed, TUNING.first_rehearsal * state.problem.span.rank):
         return Evaluation(
-            promised,
-            examined=state.evaluated_stages,
-            rehearsed=log.rehearsed,
-            unbounded=_unbounded(tried, passed),
+            promised, examined=state.evaluated_stages, rehearsed=log.rehearsed, unbounded=_unbounded(tried, passed)
         )
     else:
         # A rehearsal: rivals proved now stay passed, and are asked about no more.

@@ -302,11 +302,7 @@ def _designs(
     asked = wanted.support
     vectors, rank = rows[asked], span_of(rows[asked]).rank
     budget = best_budget(
-        delta=delta,
-        rank=rank,
-        xi=ROUND_XI / math.sqrt(rank),
-        asked_lines=count_lines(vectors),
-        query_lines=query_lines,
+        delta=delta, rank=rank, xi=ROUND_XI / math.sqrt(rank), asked_lines=count_lines(vectors), query_lines=query_lines
     )
     support = _Support(asked, vectors, floors[asked], rank, budget, largest_xi(rank, budget))
     designs = [wanted.weights]
