@@ -78,6 +78,10 @@ def test_defaults_are_proved_and_settings_by_hand_are_not():
     assert SupLogisticPrinted(1000, most_arms=3).facts.guarantee is Guarantee.AS_PRINTED
     assert SupCbGlm(1000, 3, 2.0).facts.guarantee is Guarantee.AS_PRINTED
     assert SupCbGlm(1000, 3, 2.0, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
+    # (σ/κ)·√((d/2)·log(1 + 2T/d) + log(1/δ)), σ = ½ and κ the variance at the norm bound plus one (Li et al. 2017)
+    kappa = math.exp(-3.0) / (1 + math.exp(-3.0)) ** 2
+    expected = 0.5 / kappa * math.sqrt(2 * math.log(1 + 2000 / 4) + math.log(20))
+    assert UcbGlm(1000, 2.0).radius(4) == pytest.approx(expected)
     assert UcbGlm(1000, 2.0, alpha=1.0).facts.guarantee is Guarantee.HEURISTIC
 
 

@@ -27,6 +27,7 @@ from surepick.limits import (
     rage_glm_formula,
     rho_opt,
     rho_star,
+    rho_star_factor,
     sup_logistic_regret,
 )
 from surepick.limits.complexity import gamma_of, items_left, number_of_rounds
@@ -48,7 +49,16 @@ def test_the_printed_relation_of_rho_star_is_false_and_the_corrected_one_holds(g
     instance = two_items(gap)
     star, opt = rho_star(instance, gap=1e-4), rho_opt(instance, gap=1e-4)
     assert star.total / (math.log(2 / gap) * opt.value) == pytest.approx(printed, abs=0.01)
-    assert star.total <= 64 * number_of_rounds(instance) * opt.lower_bound
+    assert star.total <= rho_star_factor(instance) * opt.lower_bound
+
+
+@pytest.mark.parametrize("gap", [3.0, 6.0, 10.0])
+def test_gaps_beyond_two_need_their_own_factor_in_round_one(gap):
+    """64·K alone is false: round 1 holds all items, however large their gaps."""
+    instance = two_items(gap)
+    star, opt = rho_star(instance, gap=1e-4), rho_opt(instance, gap=1e-4)
+    assert star.total <= rho_star_factor(instance) * opt.lower_bound
+    assert gap < 6 or star.total > 64 * number_of_rounds(instance) * opt.value
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -58,7 +68,7 @@ def test_terms_of_random_instances(seed):
     star, beta, rounds = rho_star(instance), beta_terms(instance), number_of_rounds(instance)
     assert len(star.values) == len(beta.values) == rounds
     assert star.total_at_least <= star.total <= 1.011 * star.total_at_least
-    assert star.total <= 64 * rounds * rho_opt(instance).lower_bound
+    assert star.total <= rho_star_factor(instance) * rho_opt(instance).lower_bound
     # Each round tells apart what is left, and beta also has to predict all vectors.
     for k, (value, both) in enumerate(zip(star.lower_bounds, beta.values, strict=True), start=1):
         left = items_left(instance, k)

@@ -45,7 +45,8 @@ class UcbGlmState(NamedTuple):
 class UcbGlm:
     """Choose the arm of largest xᵀθ + α·‖x‖ in V⁻¹, after uniform steps until λ_min(V) ≥ 1.
 
-    α = (3σ/κ)·√((d/2)·log(1 + 2T/d) + log(1/delta)) with σ = 1/2.
+    α = (σ/κ)·√((d/2)·log(1 + 2T/d) + log(1/delta)) with σ = 1/2, as in Algorithm 1 and Theorem 2 of Li et al. Three
+    times that belongs to their Theorem 1, and to SupCB-GLM.
     """
 
     name = "ucb-glm"
@@ -75,7 +76,7 @@ class UcbGlm:
     def radius(self, dimension: int) -> float:
         """α."""
         spread = dimension / 2 * math.log(1 + 2 * self.horizon / dimension) + math.log(1 / self.delta)
-        return self.alpha or 1.5 / li_kappa(self.norm_bound) * math.sqrt(spread)
+        return self.alpha or 0.5 / li_kappa(self.norm_bound) * math.sqrt(spread)
 
     def start(self, dimension: int) -> UcbGlmState:
         """Nothing known."""

@@ -20,6 +20,7 @@ from surepick.limits.complexity import (
     rage_glm_formula,
     rho_opt,
     rho_star,
+    rho_star_factor,
 )
 from surepick.limits.instance import Instance, alpha, beta, kl_divergence
 from surepick.limits.lower_bound import LowerBound, lower_bound
@@ -52,5 +53,6 @@ __all__ = [
     "rage_glm_formula",
     "rho_opt",
     "rho_star",
+    "rho_star_factor",
     "sup_logistic_regret",
 ]

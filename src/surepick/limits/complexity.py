@@ -93,7 +93,7 @@ def items_left(instance: Instance, number: int) -> Integers:
 def rho_star(instance: Instance, *, gap: float = 0.01) -> Terms:
     """ρ* = Σ_k 4^k·min_λ max over pairs in S_k of ‖z − z'‖²_{H(λ,θ*)⁻¹}, the leading term of RAGE-GLM.
 
-    Proved: ρ* ≤ 64·K·ρ_opt. (Printed without the 64 and with ln(2/Δ) for K, which is false; and ‖·‖_H for ‖·‖_{H⁻¹}.)
+    Proved: ρ* ≤ `rho_star_factor`·ρ_opt. (Printed with the factor ln(2/Δ), which is false; and ‖·‖_H for ‖·‖_{H⁻¹}.)
     """
     designs = [
         pairs_optimal(instance.informative, instance.items[items_left(instance, k)], gap=gap)
@@ -104,6 +104,12 @@ def rho_star(instance: Instance, *, gap: float = 0.01) -> Terms:
         tuple(scale * design.value for scale, design in zip(scales, designs, strict=True)),
         tuple(scale * design.lower_bound for scale, design in zip(scales, designs, strict=True)),
     )
+
+
+def rho_star_factor(instance: Instance) -> float:
+    """The proved factor of ρ* ≤ factor·ρ_opt: 64·(K − 1) + max(64, 16·gap²) with the largest gap (docs/limits.md)."""
+    # Round 1 has all items, whose gaps may exceed 2; from round 2 on a rival in S_k has gap² ≤ 16·4^{−k}.
+    return 64.0 * (number_of_rounds(instance) - 1) + max(64.0, 16.0 * float(instance.gaps.max()) ** 2)
 
 
 def beta_terms(instance: Instance, *, delta: float = 0.05, gap: float = 0.01) -> Terms:
