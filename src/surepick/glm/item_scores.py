@@ -1,0 +1,106 @@
+"""A Gaussian belief about the score of every item: features guide it, the items' own record overrules them.
+
+Model: score of item i = x_iᵀθ + u_i, with θ ~ N(0, ρ²I) and u_i ~ N(0, τ²) independent, and P(i beats j) =
+μ(score_i − score_j). In the space of scores the prior is N(0, ρ²XXᵀ + τ²I). Several pairs (ρ, τ) are kept, weighted by
+how well they predicted. It predicts, guides the sampling and ranks; no proof depends on it.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surepick._arrays import Floats
+from surepick.glm.link import probability_of_yes
+
+OWN_SCALES = (0.7, 1.3, 2.5)
+"""Prior standard deviations τ of items' own scores, in log-odds: people's and models' votes lie between them."""
+
+FEATURE_SCALES = ((1.0, 0.1), (3.0, 0.1), (1.0, 0.5), (3.0, 0.5))
+"""Pairs (ρ, τ) that trust the features: ρ is the standard deviation of x_iᵀθ over the items."""
+
+PROBIT = math.pi / 8
+"""The mean of μ(v) over v ~ N(a, b) is about μ(a/√(1 + πb/8)) (MacKay 1992)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores:
+    """Gaussian beliefs under several prior scales; a value that every answer replaces by a new one."""
+
+    mean: Floats
+    """Scales × items."""
+    covariance: Floats
+    """Scales × items × items."""
+    log_weights: Floats
+    """Log predictive probability of the past answers under each scale."""
+
+    @classmethod
+    def of(cls, features: Floats | None, items: int) -> "ItemScores":
+        """The prior, with features (items × d) or without. Memory: 8·scales·items² bytes."""
+        own = [tau**2 * np.eye(items) for tau in OWN_SCALES]
+        guided = []
+        if features is not None and features.shape[1]:
+            centred = features - features.mean(axis=0)
+            # Scaled so that ρ is the standard deviation of xᵀθ over the items, whatever the units of the features.
+            kernel = centred @ centred.T / max(float(np.mean(np.einsum("ij,ij->i", centred, centred))), 1e-300)
+            guided = [rho**2 * kernel + tau**2 * np.eye(items) for rho, tau in FEATURE_SCALES]
+        covariance = np.array([*own, *guided])
+        return cls(np.zeros(covariance.shape[:2]), covariance, np.zeros(len(covariance)))
+
+    @property
+    def weights(self) -> Floats:
+        """How far each scale is believed: proportional to its predictive probability of the past answers."""
+        relative = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(relative / relative.sum())
+
+    def gap(self, first: int, second: int) -> tuple[Floats, Floats]:
+        """Mean and variance of score_first − score_second under each scale."""
+        c = self.covariance
+        return (
+            self.mean[:, first] - self.mean[:, second],
+            c[:, first, first] + c[:, second, second] - 2 * c[:, first, second],
+        )
+
+    def predict(self, first: int, second: int) -> float:
+        """Probability that the first beats the second."""
+        return float(self.weights @ self._by_scale(first, second))
+
+    def update(self, first: int, second: int, score: float) -> "ItemScores":
+        """After an answer with this score of the first item (1 win, 0 loss, ½ tie): O(scales·items²).
+
+        Assumed-density filtering: along the gap of the two items the posterior is replaced by the Gaussian at its mode
+        (Laplace), and the belief about all items follows by a rank-one update. Its cost does not grow with the number
+        of answers; after 500 answers on ten items its means differ from a full refit by less than their deviations.
+        """
+        mean, var = self.gap(first, second)
+        mode = mean.copy()
+        for _ in range(4):  # Newton on the gap; concave in one dimension, four steps reach 1e-6
+            p = probability_of_yes(mode)
+            mode += ((score - p) - (mode - mean) / var) / (p * (1 - p) + 1 / var)
+        p = probability_of_yes(mode)
+        information = p * (1 - p)
+        direction = self.covariance[:, :, first] - self.covariance[:, :, second]
+        moved = self.mean + direction * ((mode - mean) / var)[:, None]
+        shrunk = self.covariance - (information / (1 + information * var))[:, None, None] * (
+            direction[:, :, None] * direction[:, None, :]
+        )
+        q = self._by_scale(first, second)
+        gained = score * np.log(q) + (1 - score) * np.log(1 - q)
+        return replace(self, mean=moved, covariance=shrunk, log_weights=self.log_weights + gained)
+
+    def scores(self) -> Floats:
+        """Posterior mean of every item's score."""
+        return np.asarray(self.weights @ self.mean)
+
+    def deviations_from(self, item: int) -> Floats:
+        """Posterior standard deviation of every item's gap to this one, all scales together: O(scales·items)."""
+        c, w = self.covariance, self.weights
+        diagonal = np.einsum("gii->gi", c)
+        variances = w @ (diagonal[:, [item]] + diagonal - 2 * c[:, item, :])
+        gaps = self.mean[:, [item]] - self.mean
+        spread = w @ gaps**2 - (w @ gaps) ** 2  # disagreement between the scales
+        return np.asarray(np.sqrt(np.maximum(variances + spread, 1e-12)))
+
+    def _by_scale(self, first: int, second: int) -> Floats:
+        mean, var = self.gap(first, second)
+        return probability_of_yes(mean / np.sqrt(1 + PROBIT * var))
