@@ -5,13 +5,12 @@ The contract that surepick's own policies pass is shipped; `pytest examples/roun
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import surepick as sp
-from surepick.identify import Draft, Stages, Stagewise, Standing
+from surepick.identify import Draft, Elimination, Stages, Stagewise
 from surepick.testing import PolicyContract
 
 
@@ -19,38 +18,26 @@ from surepick.testing import PolicyContract
 class RoundRobin(Stagewise):
     """Round k asks every measurement vector 2^k times; the anytime intervals of all rounds decide.
 
-    Those intervals hold at all times at once, whatever was asked, so looking after every round costs nothing.
+    Those intervals hold at all times at once, whatever was asked, so evaluating them after every round costs nothing.
     """
 
     NAME = "round-robin"
     GUARANTEE = sp.Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (the anytime intervals, docs/theory.md)."
 
-    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+    def draft(self, state: Stages) -> Draft:
         """The next round."""
         everything = np.arange(len(state.problem.measurements))
-        return Draft(everything, np.full(len(everything), 2 ** len(state.filed)), memo={})
+        return Draft(everything, np.full(len(everything), 2 ** len(state.records)))
 
-    def standing(self, state: Stages) -> Standing:
+    def eliminate(self, state: Stages) -> Elimination:
         """An item is out when the leader beats it for certain."""
-        scores, low, _ = _gaps_to_leader(state, self.delta)
-        leader = int(np.argmax(scores))
-        alive = np.flatnonzero(low <= 0)  # the leader's gap to itself is 0
-        return Standing(alive, leader, shortfall=float(max(0.0, -low.min())))
-
-    def gaps(self, state: Stages, best: int) -> tuple[Any, Any]:
-        """The same intervals, for the verdict."""
-        _, low, high = _gaps_to_leader(state, self.delta)
-        return low, high
-
-
-@lru_cache(maxsize=4)  # a state never changes, and one look at it asks three times
-def _gaps_to_leader(state: Stages, delta: float) -> tuple[Any, Any, Any]:
-    rounds = [filed.plan.tally(state.problem, filed.wins, filed.pulls) for filed in state.filed]
-    items = state.problem.items
-    scores = items @ sp.fit(rounds[-1], ridge=1.0).theta
-    found = sp.interval_anytime(rounds, items[np.argmax(scores)] - items, delta=delta)
-    return scores, found.low, found.high
+        rounds = [record.plan.tally(state.problem, record.wins, record.pulls) for record in state.records]
+        items = state.problem.items
+        leader = int(np.argmax(items @ sp.fit(rounds[-1], ridge=1.0).theta))
+        gaps = sp.interval_anytime(rounds, items[leader] - items, delta=self.delta)
+        alive = np.flatnonzero(gaps.low <= 0)  # the leader's gap to itself is 0
+        return Elimination(alive, leader, float(max(0.0, -gaps.low.min())), gaps=(gaps.low, gaps.high))
 
 
 class TestRoundRobin(PolicyContract):

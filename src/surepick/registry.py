@@ -12,6 +12,7 @@ from surepick.baselines.greedy import Greedy
 from surepick.baselines.logistic_ucb import LogisticUcb
 from surepick.baselines.ofu_glb import OfuGlb
 from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
 from surepick.baselines.printed_intervals import interval_printed
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_glm_r import RageGlmR
@@ -40,11 +41,11 @@ POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
     "anytime": (Anytime, {}),
     "rage-glm": (RageGlm, {}),
     "rage-glm-halving": (RageGlm, {"targets": "halving"}),
-    "rage-glm-printed": (RageGlm, {"constants": "printed"}),
+    "rage-glm-printed": (RageGlmPrinted, {}),
     "rage-glm-r": (RageGlmR, {}),
     "rage-glm-2": (RageGlm2, {}),
     "passive": (Passive, {}),
-    "passive-printed": (Passive, {"constants": "printed"}),
+    "passive-printed": (PassivePrinted, {}),
     "g-optimal": (GOptimal, {}),
     "uniform": (Uniform, {}),
     "gl-gape": (GlGapE, {}),

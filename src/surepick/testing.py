@@ -92,7 +92,7 @@ class PolicyContract(ABC):
             assert _same(policy.plan(state, np.random.default_rng(6)), policy.plan(other, np.random.default_rng(6)))
 
     def test_partial_answers_replace_each_other(self) -> None:
-        """Filing half the answers, then all, equals filing all; an early stage is not decided by half its answers."""
+        """Half the answers, then all, give what all at once give; a stage is not decided by half its answers."""
         policy, problem, state = self._start()
         plan = policy.plan(state, np.random.default_rng(5))
         assert isinstance(plan, Plan)
@@ -266,7 +266,7 @@ def _refused(call: Callable[[], Any]) -> None:
 
 
 def _answer(session: Session, answer: Callable[[Question], int], most: int, batch: int, *, backwards: bool) -> None:
-    """Ask in batches until so many are answered; with `backwards` in reverse order, and every third twice."""
+    """Ask in batches until `most` are answered; with `backwards` in reverse order, and every third twice."""
     while session.answered < most and (questions := session.ask(min(batch, most - session.answered))):
         for question in reversed(questions) if backwards else questions:
             session.tell(question.id, answer(question))

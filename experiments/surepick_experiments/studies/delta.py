@@ -7,7 +7,7 @@ and again, must be caught by the same test.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from surepick._arrays import Floats
 from surepick.identify import Anytime, Policy, RageGlm
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Stages
-from surepick.identify.staged.stage_bounds import Estimate
+from surepick.identify.staged.rage_glm import RoundMemo
+from surepick.identify.staged.stage_bounds import StageEstimate
 from surepick.judges import World
 from surepick.report.figures import figure
 from surepick_experiments.studies import delta_anytime
@@ -89,11 +91,10 @@ EVERYWHERE = FAMILIES | delta_anytime.FAMILIES
 class Shrunk(RageGlm):
     """RageGlm with a fifth of its radius: the negative control."""
 
-    def _estimate(self, state: Stages) -> Estimate | None:
-        estimate = super()._estimate(state)
-        if estimate is None:
-            return None
-        return Estimate(estimate.theta, estimate.span, estimate.shape, estimate.radius / 5)
+    def estimate(self, state: Stages, memo: RoundMemo) -> tuple[StageEstimate | None, Floats]:
+        """The estimate with a fifth of its radius; the floors as they are."""
+        estimate, floors = super().estimate(state, memo)
+        return None if estimate is None else replace(estimate, radius=estimate.radius / 5), floors
 
 
 def tasks(options: Options) -> list[Params]:

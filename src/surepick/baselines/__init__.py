@@ -6,6 +6,7 @@ from surepick.baselines.greedy import Greedy
 from surepick.baselines.logistic_ucb import LogisticUcb
 from surepick.baselines.ofu_glb import OfuGlb
 from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
 from surepick.baselines.printed_intervals import interval_printed
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_glm_r import RageGlmR
@@ -25,7 +26,9 @@ __all__ = [
     "LogisticUcb",
     "OfuGlb",
     "OfuLog",
+    "PassivePrinted",
     "RageGlm2",
+    "RageGlmPrinted",
     "RageGlmR",
     "RageLinear",
     "SquareCb",

@@ -6,18 +6,27 @@ be the best, and its widths say nothing about it.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from surepick._arrays import Integers
 from surepick.design import pairs_optimal
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
-from surepick.identify.staged.base import Draft, Filed, Stages, Stagewise, Standing
-from surepick.identify.staged.burn_in import rounded_up
+from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, Stagewise
 from surepick.identify.staged.elimination import exclude
-from surepick.identify.staged.stage_bounds import Estimate
+from surepick.identify.staged.stage_bounds import StageEstimate, rounded_up
+from surepick.identify.stages import StageRecord
 from surepick.linalg import factor, gram_matrix, span_of
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearMemo(StageMemo):
+    """What a round must remember."""
+
+    round: int
+    """t, counted from 1."""
+    alive: Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,39 +46,36 @@ class RageLinear(Stagewise):
         """Its own, in place of the logistic model."""
         return ("Answers are independent given the questions, and an answer to x is 1 with probability 1/2 + x'theta.",)
 
-    def standing(self, state: Stages) -> Standing:
-        """Exclude what the round's least-squares estimate excludes. Bounds are in probability, not in log-odds."""
-        return exclude(state, self._estimate(state.problem, state.last))
-
-    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+    def draft(self, state: Stages) -> Draft:
         """The best design for the items alive, for half the width of the round before."""
-        problem = state.problem
-        number = 1 if standing is None else int(state.last.plan.memo["round"]) + 1
-        alive = np.arange(len(problem.items)) if standing is None else standing.alive
+        problem, before = state.problem, state.elimination
+        t = 1 if before is None else LinearMemo.from_json(state.last.plan.memo).round + 1
+        alive = np.arange(len(problem.items)) if before is None else before.alive
         design = pairs_optimal(problem.rows, problem.points[alive])
-        questions = self._radius(problem, number) ** 2 * design.value * 4.0**number
-        memo = {"round": number, "alive": alive.tolist()}
-        return Draft(design.support, rounded_up(design.weights, questions), memo)
+        questions = self._radius(problem, t) ** 2 * design.value * 4.0**t
+        return Draft(design.support, rounded_up(design.weights, questions), LinearMemo(round=t, alive=alive))
 
-    def _radius(self, problem: Problem, number: int) -> float:
-        return math.sqrt(math.log(2 * len(problem.items) * number * (number + 1) / self.delta) / 2)
+    def eliminate(self, state: Stages) -> Elimination:
+        """Exclude what the round's least-squares estimate excludes. Bounds are in probability, not in log-odds."""
+        memo = LinearMemo.from_json(state.last.plan.memo)
+        estimate = _least_squares(state.problem, state.last, self._radius(state.problem, memo.round))
+        # No gaps: those of a verdict are in log-odds, of which this model says nothing.
+        return exclude(state, memo.alive, estimate)
 
-    def _estimate(self, problem: Problem, filed: Filed) -> Estimate | None:
-        found = _least_squares(problem, filed)
-        radius = self._radius(problem, int(filed.plan.memo["round"]))
-        return None if found is None else Estimate(found.theta, found.span, found.shape, radius)
+    def _radius(self, problem: Problem, t: int) -> float:
+        """√(log(2|Z|/δ_t)/2) with δ_t = δ/(t(t+1))."""
+        return math.sqrt(math.log(2 * len(problem.items) * t * (t + 1) / self.delta) / 2)
 
 
-@lru_cache(maxsize=16)  # a stage is looked at two or three times: verdict, plan, gaps
-def _least_squares(problem: Problem, filed: Filed) -> Estimate | None:
+def _least_squares(problem: Problem, record: StageRecord, radius: float) -> StageEstimate | None:
     """θ̂ = A⁻¹·Σ x(y − 1/2) on the span of the asked vectors, and A = Σxxᵀ."""
-    if not filed.pulls.any():
+    if not record.pulls.any():
         return None
-    rows = problem.rows[filed.plan.measurements]
-    span = span_of(rows[filed.pulls > 0])
+    rows = problem.rows[record.plan.measurements]
+    span = span_of(rows[record.pulls > 0])
     inside = span.coordinates(rows)
-    shape = factor(gram_matrix(inside, filed.pulls.astype(float)))
+    shape = factor(gram_matrix(inside, record.pulls.astype(float)))
     if shape is None:
         return None
-    moment = inside.T @ (filed.wins - filed.pulls / 2)
-    return Estimate(span.embed(shape.solve(moment)), span, shape, 1.0)
+    moment = inside.T @ (record.wins - record.pulls / 2)
+    return StageEstimate(span.embed(shape.solve(moment)), span, shape, radius)

@@ -1,16 +1,18 @@
 """Best-arm identification: problems, policies and verdicts.
 
-Reading order: `problem`, `policy` (what every policy is), `verdict`, `staged` (policies that evaluate complete stages,
-RAGE-GLM among them), `anytime` (the default). See docs/identify.md and docs/anytime.md.
+Reading order: `problem`, `policy` (what every policy is), `verdict`, `stages` (the record of a search), `staged`
+(policies that evaluate answered stages, RAGE-GLM among them), `anytime` (the default). See docs/identify.md and
+docs/anytime.md.
 """
 
 from surepick.identify.anytime.policy import Anytime
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, PlanJudge, run
-from surepick.identify.staged.base import Draft, Stages, Stagewise, Standing
+from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
+from surepick.identify.stages import StageRecord
 from surepick.identify.verdict import Forecast, Rival, Status, Verdict
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "CannotClose",
     "Draft",
     "DrawnAnswers",
+    "Elimination",
     "Forecast",
     "GOptimal",
     "Passive",
@@ -27,9 +30,10 @@ __all__ = [
     "Problem",
     "RageGlm",
     "Rival",
+    "StageMemo",
+    "StageRecord",
     "Stages",
     "Stagewise",
-    "Standing",
     "Status",
     "Uniform",
     "Verdict",

@@ -20,16 +20,17 @@ from surepick.identify.policy import Plan, Policy
 from surepick.identify.posterior_sample import plausible_truths
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, run
+from surepick.identify.stages import pooled_counts
 from surepick.identify.verdict import Forecast, Verdict
 
 FEWEST = 9
 """Simulated searches of which the least and the largest are the ends of an 80% interval."""
 
 FRESH = 0.25
-"""A forecast serves until so many more answers are in, relative to those it was made with."""
+"""A forecast serves until this share of answers more is in than it was made with."""
 
 COARSE = 0.1
-"""Looks of a simulated session: when this share of questions more is in. Fewer proofs than in earnest, so faster."""
+"""A simulated session is evaluated whenever this share of questions more is in: less often than a real one."""
 
 MOST_STAGES = 80
 """A session simulated further than this (two thousand times as long) is broken off: it is near a tie."""
@@ -57,7 +58,7 @@ def forecast(
 ) -> Forecast:
     """Simulate `runs` searches of the policy, answers drawn from θ, or from a row of it in turn where it has several.
 
-    Costs as much as so many searches with whole stages answered at once: their stages count, not their questions.
+    Costs as much as `runs` searches with whole stages answered at once: their stages count, not their questions.
 
     >>> from surepick.identify import RageGlm
     >>> problem = Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]})
@@ -91,19 +92,19 @@ def forecast_further(
     """Further questions that a running session will take, by simulating it forward on a sample of plausible truths.
 
     `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
-    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search a
-    draw, with fewer looks than in earnest.
+    truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search
+    for each draw, evaluated less often than a real one.
     """
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
     sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
     # A session closes stages in their order, so those after the first open one may lack answers that never come.
-    unsettled = list(dropwhile(lambda stage: not stage.left.any(), stages))
+    unanswered = list(dropwhile(lambda stage: not stage.left.any(), stages))
 
     def searches() -> Iterator[tuple[Floats, Verdict]]:
         for number, theta in enumerate(sample):
             judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
-            for stage in unsettled:
+            for stage in unanswered:
                 plan, filled = stage.plan, stage.pulls + stage.left
                 wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
                 ahead = policy.update(ahead, plan.stage, plan.tally(problem, wins, filled))
@@ -120,7 +121,7 @@ def forecast_further(
 
 
 def outdated(made_at: int, answered: int) -> bool:
-    """Whether a forecast that was made with so many answers should be made anew, now that there are so many."""
+    """Whether a forecast that was made with `made_at` answers should be made again, now that there are `answered`."""
     return not 0 <= answered - made_at <= FRESH * made_at
 
 
@@ -134,6 +135,7 @@ def _collected(
 ) -> Forecast:
     """Simulated searches, each with the θ it was simulated from, as a forecast."""
     price = None if price is None else validate.nonnegative("price", price)
+    # A stretched stage may go beyond the budget, which the real search keeps to.
     questions, broken_off, decided, wrong = [], [], 0, 0
     for theta, verdict in searches:
         questions.append(max(0, min(verdict.questions, getattr(policy, "budget", verdict.questions)) - answered))
@@ -141,15 +143,11 @@ def _collected(
         if verdict.status.decided:
             scores = problem.items @ theta
             decided += 1
+            # Ties for the best, and items within epsilon of it, are right answers.
             wrong += bool(scores.max() - scores[problem.index(verdict.best)] > verdict.epsilon + 1e-12)
     return Forecast(policy.name, np.array(questions), np.array(broken_off), decided, wrong, price)
 
 
 def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:
-    """Answers to all stages, one row a measurement vector."""
-    pulls = np.zeros(len(problem.measurements), dtype=np.int64)
-    wins = np.zeros_like(pulls)
-    for stage in stages:
-        pulls[stage.plan.measurements] += stage.pulls
-        wins[stage.plan.measurements] += stage.wins
-    return Tally(problem.measurements, pulls, wins)
+    """Answers to all stages, one row for each measurement vector."""
+    return Tally(problem.measurements, *pooled_counts(problem, stages))

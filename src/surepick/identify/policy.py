@@ -24,7 +24,7 @@ class CannotClose(SurepickError):
 class Plan:
     """A numbered stage: how often to ask each measurement vector.
 
-    A simulation answers it with one binomial draw a vector; a session hands it out one question at a time.
+    A simulation answers it with one binomial draw for each vector; a session hands it out one question at a time.
     """
 
     stage: int
@@ -63,7 +63,7 @@ class Plan:
                 int(fields["stage"]),
                 np.asarray(fields["measurements"], dtype=np.int64),
                 np.asarray(fields["pulls"], dtype=np.int64),
-                fields["memo"],
+                fields["memo"],  # read by the policy that wrote it: only that knows what is in it
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a stage written by surepick ({error}).") from None
@@ -112,7 +112,7 @@ class Policy(Protocol[State]):
         """The state after this stage was planned; a replay calls it with the plan as logged."""
 
     def update(self, state: State, stage: int, tally: Tally) -> State:
-        """File all answers to a stage that there are by now, replacing what was filed to it before.
+        """Take all answers that a stage has by now; they replace those of an earlier update.
 
         The rows of the tally are those of the plan, in its order. Stages already evaluated stay as they are.
         """
@@ -121,7 +121,7 @@ class Policy(Protocol[State]):
         """Take the answers a stage has as all it will get; raises CannotClose where the guarantee forbids it."""
 
     def verdict(self, state: State) -> Verdict:
-        """What can be said now, on complete stages; status `open` where more questions are needed."""
+        """What can be said now, on answered stages; status `open` where more questions are needed."""
 
 
 def checked_answers(plan: Plan, tally: Tally) -> tuple[Integers, Integers]:
@@ -131,6 +131,7 @@ def checked_answers(plan: Plan, tally: Tally) -> tuple[Integers, Integers]:
             f"Stage {plan.stage} has {len(plan.pulls)} measurement vectors, the tally {len(tally)}; "
             "build it with plan.tally(problem, wins)."
         )
+    # Guarantees are for designs fixed before their answers, so extra answers cannot be counted to a stage.
     over = np.flatnonzero(tally.pulls > plan.pulls)
     if over.size:
         row = over[0]

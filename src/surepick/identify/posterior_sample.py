@@ -22,13 +22,14 @@ SPREADS = (USUAL_LOGIT / 2, USUAL_LOGIT, 2 * USUAL_LOGIT)
 
 
 def plausible_truths(problem: Problem, answers: Tally, draws: int, seed: int) -> Floats:
-    """A sample of θ given answers, one a row, in the span of the measurements.
+    """A sample of θ given answers, as rows, in the span of the measurements.
 
     Beforehand θ is normal with one of `SPREADS`; given the answers each is normal by Laplace's approximation, and the
     spreads have the weights of their approximate evidence.
     """
     frame = frame_of(Rows(problem.measurements))  # the mean of xxᵀ is the identity in it
     inside = Tally(answers.vectors @ frame.transform, answers.pulls, answers.wins)
+    # In that basis, with the prior N(0, I·spread²/rank), the variance of xᵀθ is spread² on average over the rows x.
     guesses = [_guess(inside, frame.rank, frame.rank / spread**2) for spread in SPREADS]
     weights = softmax([guess.log_evidence for guess in guesses])
     rng = np.random.default_rng([seed, 7])
@@ -58,5 +59,6 @@ def _guess(answers: Tally, rank: int, ridge: float) -> _Guess:
     shape = factor(information + ridge * np.eye(rank))
     assert shape is not None  # the ridge sees to it
     root = sl.solve_triangular(shape.lower, np.eye(rank), lower=True, trans="T") / shape.diagonal[:, None]
+    # Laplace: log evidence = −loss − (ridge/2)‖θ̂‖² + (d/2)·log ridge − ½·log det(H + ridge·I), up to a constant.
     volume = float(np.sum(np.log(shape.lower.diagonal() * shape.diagonal)))
     return _Guess(centre, root, -loss - ridge / 2 * float(centre @ centre) + rank / 2 * math.log(ridge) - volume)

@@ -31,7 +31,7 @@ NOTHING = -1
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Measurement vectors X (one a row), items Z, and what each measurement is about.
+    """Measurement vectors X (the rows), items Z, and what each measurement is about.
 
     An answer to a measurement x is 1 with probability 1/(1+exp(−xᵀθ*)); the best item is the z of largest zᵀθ*. Items
     of equal features are one item with several names, since no answer can tell them apart.
@@ -44,7 +44,7 @@ class Problem:
     measurements: Floats
     items: Floats
     names: tuple[str, ...]
-    """One name an item."""
+    """One name for each item."""
     aliases: tuple[tuple[str, ...], ...]
     """All names of each item: more than one where several were given with the same features."""
     about: Integers
@@ -65,6 +65,7 @@ class Problem:
         rows = validate.matrix("measurements", measurements, columns=features.shape[1])
         if not rows.any():
             raise InvalidInput("All measurement vectors are zero, so no answer says anything; check the features.")
+        # Equal items would stay tied for ever, so they become one item with several names.
         distinct, aliases, _ = _merge_duplicates(features, given)
         self._fill(rows, distinct, aliases, np.full((len(rows), 2), NOTHING, dtype=np.int64), derived=False)
 
@@ -124,7 +125,8 @@ class Problem:
         distinct, aliases, place = _merge_duplicates(features, names)
         merged = np.where(about >= 0, place[about], NOTHING)
         merged = merged[merged[:, 0] != merged[:, 1]]  # a pair of equals asks nothing
-        if len(distinct) < len(features):  # then (a, b) may be there again as (b, a)
+        if len(distinct) < len(features):
+            # Merged items may bring (a, b) a second time, also as (b, a): the same question, unless position counts.
             backwards = merged[:, 0] > np.where(merged[:, 1] >= 0, merged[:, 1], len(distinct))
             turned = merged if position else np.where(backwards[:, None], merged[:, ::-1], merged)
             merged = np.unique(turned, axis=0)
@@ -146,7 +148,7 @@ class Problem:
         for name, value in (
             ("measurements", rows),
             ("items", items),
-            ("names", tuple(each[0] for each in aliases)),
+            ("names", tuple(names[0] for names in aliases)),
             ("aliases", aliases),
             ("about", about),
             ("derived", derived),
@@ -179,9 +181,11 @@ class Problem:
             return None
         if len(self.measurements) == 0:
             return "There is nothing to ask, so the items cannot be told apart; pass measurements that differ on them."
-        away = self.items - self.items[0]
+        # If every z − z_0 lies in the span of X, so does every z − z'.
+        y = self.items - self.items[0]
+        # Items that are nearly equal have differences of rounding size, whose direction means nothing.
         noise = 1e-12 * float(np.max(np.abs(self.items)))
-        outside = ~self.span.contains(away) & (norms(away - self.span.embed(self.span.coordinates(away))) > noise)
+        outside = ~self.span.contains(y) & (norms(y - self.span.embed(self.span.coordinates(y))) > noise)
         if not outside.any():
             return None
         other = int(np.argmax(outside))
@@ -205,7 +209,7 @@ class Problem:
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists; derived measurements are not repeated."""
-        result: dict[str, Any] = {"items": self.items.tolist(), "aliases": [list(each) for each in self.aliases]}
+        result: dict[str, Any] = {"items": self.items.tolist(), "aliases": [list(names) for names in self.aliases]}
         result |= {"about": self.about.tolist()} if self.derived else {"measurements": self.measurements.tolist()}
         return result | ({"position": True} if self.position else {})
 
@@ -214,7 +218,7 @@ class Problem:
         """Read what `to_json` gave."""
         try:
             items = np.asarray(fields["items"], dtype=np.float64)
-            aliases = tuple(tuple(str(name) for name in each) for each in fields["aliases"])
+            aliases = tuple(tuple(str(name) for name in names) for names in fields["aliases"])
             derived, position = "about" in fields, bool(fields.get("position", False))
             if derived:
                 about = np.asarray(fields["about"], dtype=np.int64).reshape(-1, 2)
@@ -245,7 +249,7 @@ def _features(items: Items, names: Sequence[str] | None) -> tuple[Floats, tuple[
         matrix = validate.matrix("items", items)
     given = [str(number) for number in range(len(matrix))] if names is None else [str(name) for name in names]
     if len(given) != len(matrix):
-        raise InvalidInput(f"names must be one an item, got {len(given)} names for {len(matrix)} items.")
+        raise InvalidInput(f"names must be one for each item, got {len(given)} names for {len(matrix)} items.")
     if len(set(given)) < len(given):
         double = next(name for name in given if given.count(name) > 1)
         raise InvalidInput(f"names must differ, got {double!r} more than once; rename one of them.")
@@ -264,6 +268,7 @@ def _from_frame(frame: Any, names: Sequence[str] | None) -> tuple[Sequence[str] 
 
 def _merge_duplicates(features: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[tuple[str, ...], ...], Integers]:
     """Items of equal features as one, in order of first appearance: features, all names, and where each went."""
+    # To 12 digits of the largest: the same item computed in two ways may differ in the last bits.
     unit = max(float(np.max(np.abs(features))), 1e-300)
     rounded = np.round(features / unit, 12) + 0.0
     _, first, inverse = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
@@ -304,6 +309,7 @@ def _listed(pairs: int | Sequence[tuple[int, int]] | ArrayLike | None, count: in
 
 def _sampled_pairs(count: int, wanted: int, rng: np.random.Generator) -> Integers:
     """Distinct random pairs; where there are enough of them, a ring through all items first, so that all connect."""
+    # A dictionary as a set that keeps its order: measurements are numbered by it, so a seed must always give the same.
     chosen: dict[tuple[int, int], None] = {}
     if wanted >= count > 2:
         ring = rng.permutation(count)
@@ -323,5 +329,5 @@ def _differences(items: Floats, about: Integers, position: bool) -> Floats:
     """Measurement vectors: z_i − z_j for a pair, z_i for a single item; with 1 for the place of the first."""
     second = np.where((about[:, 1] >= 0)[:, None], items[about[:, 1]], 0.0)
     rows = np.asarray(items[about[:, 0]] - second)
-    rows[:, -1] += position
+    rows[:, -1] += position  # the last feature of every item is 0 then
     return rows

@@ -1,4 +1,4 @@
-"""A search from beginning to end, whole stages at once: what studies, forecasts and simulated judges need."""
+"""A search from beginning to end, whole stages at once: for studies, forecasts and simulated judges."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -15,7 +15,7 @@ from surepick.identify.verdict import Verdict
 
 @runtime_checkable
 class PlanJudge(Protocol):
-    """A judge who answers many questions at once, such as a simulated world: one number a vector."""
+    """A judge that answers many questions at once, such as a simulated world."""
 
     def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
         """How many of the answers to each vector are 1."""
@@ -23,7 +23,7 @@ class PlanJudge(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DrawnAnswers:
-    """Answers drawn from the logistic model with an assumed θ, one binomial draw a vector."""
+    """Answers drawn from the logistic model with an assumed θ, one binomial draw for each vector."""
 
     theta: Floats
     rng: np.random.Generator
@@ -44,21 +44,23 @@ def run(
     coarse: float = 0.0,
     stages: int | None = None,
 ) -> Verdict:
-    """Search from the start, or from a state with so many questions asked: its cost is that of its stages.
+    """Search to the verdict from the start, or from a `state` in which `asked` questions were asked.
 
-    For rehearsals: with `coarse` a stage shorter than this share of the questions before it is stretched to it, and the
-    last one counts unstretched, since a search that looks less often ends later; after so many `stages` it is broken
-    off, with an open verdict.
+    The cost is that of its stages, however many questions they have. Forecasts need less than the exact number of
+    questions: with `coarse`, a stage shorter than this share of the questions before it is stretched to it; after
+    `stages` of them the search is broken off, with an open verdict.
     """
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([seed, 1])  # not the stream of a judge with the same seed
     state = policy.start(problem) if state is None else state
     planned, stretched = 0, 0
     while True:
         outcome = policy.plan(state, rng)
         if isinstance(outcome, Verdict):
+            # A search that is evaluated less often ends later than a real one, so its last stage counts as planned.
             return _shorter(outcome, stretched)
         if isinstance(outcome, Wait):
             raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
+        # Whole multiples, so that the proportions of the design, and with them its guarantee, stay.
         times = max(1, int(coarse * asked / outcome.total))
         stretched = (times - 1) * outcome.total
         if stretched:
@@ -71,7 +73,7 @@ def run(
 
 
 def _shorter(verdict: Verdict, by: int) -> Verdict:
-    """With so many questions fewer in the last stage."""
+    """The verdict with `by` fewer questions in the last stage."""
     if by == 0:
         return verdict
     *others, last = verdict.questions_by_stage

@@ -48,8 +48,10 @@ class Forecast:
 
     def quantile(self, share: float) -> float:
         """The number that the real search stays below with this probability; infinite where too few say so."""
+        # A search that was broken off is known to be longer than its number, so it counts as longer than all.
         known = np.sort(np.where(self.broken_off, np.inf, self.questions))
         # Between order statistics: a new search is equally likely to fall into any gap of those simulated.
+        # (1 − 0.8)/2 is a little below 0.1: unrounded, the 80% interval of nine searches would start below the least.
         place = round(share * (len(known) + 1) - 1, 9)
         low, high = math.floor(place), math.ceil(place)
         if low < 0:
@@ -92,7 +94,8 @@ class Forecast:
         return self.sentence
 
     def after(self, answers: int) -> "Forecast":
-        """The same after so many more answers, for a search that is not over yet."""
+        """The same once this many more answers are in, for a search that is not over yet."""
+        # At least one more: had the search been decided, nobody would ask for a forecast.
         return self if answers == 0 else replace(self, questions=np.maximum(self.questions - answers, 1))
 
     def to_json(self) -> dict[str, Any]:
@@ -148,6 +151,7 @@ class Rival:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; an unbounded end is null."""
+        # JSON has no infinity: Python would write one that other readers refuse.
         ends = [None if math.isinf(end) else end for end in (self.gap_low, self.gap_high)]
         return {"item": self.name, "gap": ends, "evidence": self.evidence}
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from surepick.baselines import RageGlmPrinted
 from surepick.errors import SurepickError
-from surepick.identify import RageGlm, run
+from surepick.identify import run
 from surepick.judges import World
 from surepick.limits import Instance, lower_bound
 
@@ -35,7 +36,7 @@ def compare(world: World, *, delta: float, seed: int) -> Comparison:
     except SurepickError:  # a tie for the best, or answers certain to the precision of numbers
         least = None
     try:
-        policy = RageGlm(delta=delta, constants="printed", kappa=world.kappa)
+        policy = RageGlmPrinted(delta=delta, kappa=world.kappa)
         printed = run(problem, policy, world.judge([seed, 3]), seed=seed)
     except SurepickError:
         return Comparison(least, None, len(problem.measurements))

@@ -14,7 +14,7 @@ from surepick.evidence.plug_in_bounds import Localiser
 from surepick.identify.anytime.directional import Process
 from surepick.identify.anytime.rival_bounds import Weighed
 from surepick.identify.anytime.state import State
-from surepick.identify.staged.base import Filed
+from surepick.identify.stages import StageRecord
 
 
 def write_certificate(claim: Mapping[str, Any], state: State, weighed: Weighed, far: Localiser) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _embedded(point: list[float], embed: Callable[[Floats], Floats]) -> Any:
 
 
 def _stage(
-    filed: Filed, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
+    filed: StageRecord, embed: Callable[[Floats], Floats], process: Process | None, rivals: set[int]
 ) -> dict[str, Any]:
     """A stage as a certificate holds it: with the bets that the proof uses, in the coordinates of the features."""
     memo = filed.plan.memo

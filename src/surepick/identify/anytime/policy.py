@@ -27,7 +27,7 @@ from surepick.identify.anytime.state import LOCALISER, State, old_counts
 from surepick.identify.anytime.stopping import Findings, examine
 from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
 from surepick.identify.problem import Problem
-from surepick.identify.staged.base import ENOUGH, LOGISTIC, Filed
+from surepick.identify.stages import ENOUGH, LOGISTIC, StageRecord
 from surepick.identify.verdict import Rival, Status, Verdict
 
 SPARE = 1.0
@@ -125,7 +125,7 @@ class Anytime:
         nothing = np.zeros(len(plan.pulls), dtype=np.int64)
         return replace(
             state.settled,
-            filed=(*state.settled.filed, Filed(plan, nothing, nothing)),
+            filed=(*state.settled.filed, StageRecord(plan, nothing, nothing)),
             experts=np.array(plan.memo.get("experts", state.settled.experts)),
             ledger=state.ledger.with_entries(plan.memo),
         )
@@ -383,11 +383,11 @@ class Anytime:
         return {"name": self.name} | {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-def _with(state: State, stage: int, filed: Filed) -> State:
+def _with(state: State, stage: int, filed: StageRecord) -> State:
     return replace(state, filed=(*state.filed[:stage], filed, *state.filed[stage + 1 :]))
 
 
-def _stage(state: State, stage: int) -> Filed:
+def _stage(state: State, stage: int) -> StageRecord:
     if not 0 <= stage < len(state.filed):
         raise InvalidInput(f"There is no stage {stage}; {len(state.filed)} were planned, counted from 0.")
     return state.filed[stage]

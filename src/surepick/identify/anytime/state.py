@@ -35,7 +35,7 @@ from surepick.identify.anytime.directional import (
 from surepick.identify.anytime.proof_log import Ledger
 from surepick.identify.anytime.sampling import FEW_DIMENSIONS, LATE_FROM, STRONG, closeness
 from surepick.identify.problem import Problem
-from surepick.identify.staged.base import Filed
+from surepick.identify.stages import StageRecord
 
 LOCALISER = 0.3
 """Share of delta spent by the plug-in process; the rest by the directional one."""
@@ -46,7 +46,7 @@ class State:
     """All stages with their answers, and both processes after the first `sealed` of them."""
 
     problem: Problem
-    filed: tuple[Filed, ...]
+    filed: tuple[StageRecord, ...]
     sealed: int
     plug_in: PlugIn
     processes: tuple[Process, ...]
@@ -89,7 +89,7 @@ class State:
         """The same with all stages of the longest complete prefix multiplied into the processes."""
         state = self
         for filed in self.filed[self.sealed :]:
-            if not filed.complete:
+            if not filed.answered:
                 break
             plan, where = filed.plan, filed.plan.measurements
             if "predictions" not in plan.memo:

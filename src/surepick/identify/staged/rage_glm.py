@@ -1,38 +1,49 @@
-"""RAGE-GLM (Jun, Jain, Mason and Nassif 2021, Algorithm 1), in a corrected form and with the paper's constants.
+"""RAGE-GLM (Jun, Jain, Mason and Nassif 2021, Algorithm 1), corrected. As printed: `baselines.printed_forms`.
 
-Round k: the design that tells the surviving items apart best, as far as the variances are known; fresh answers; their
-maximum-likelihood estimate; every item goes that another beats by more than the width. See docs/identify.md.
+Lines of Algorithm 1, counted with its line 1, "initialize", and where they are:
+
+     2      BurnIn (Algorithm 2)                        `burn_in`, or `explore` where nothing is known of θ*
+     4      δ_k, what round k may spend                 `stage_bounds.level`
+     5, 6   f(λ), and the design λ_k that minimises it  `_adaptive` or `_halving`, then `_designs`
+     7, 8   its size n_k, rounded to whole questions    `RageGlm.draft`
+     9      ask: the session's or the simulation's work
+    10      the estimate, from the round's answers      `RageGlm.estimate`
+    11, 12  the leader, and who goes                    `RageGlm.eliminate`
+
+What differs from print, and why it is valid: docs/identify.md, "Rounds with floors" and Theorem 1.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
-from surepick.baselines import rage_glm_printed as printed
-from surepick.baselines.printed_forms import TwoForms
+from surepick.confidence import plug_in_evidence
 from surepick.confidence.theorem import Budget, largest_xi
-from surepick.design import Pairs, Rows, max_optimal
-from surepick.glm import variance
+from surepick.design import Pairs, Rows, g_optimal, max_optimal, xy_optimal
+from surepick.glm import Tally, variance
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
-from surepick.identify.staged.base import ENOUGH, Draft, Stages, Standing
-from surepick.identify.staged.burn_in import (
-    burn_in,
-    explore,
-    explored,
-    floors_within,
+from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
+from surepick.identify.staged.elimination import exclude, with_gaps
+from surepick.identify.staged.stage_bounds import (
+    StageEstimate,
+    best_budget,
+    count_lines,
+    least_variance,
     level,
     longest_asked,
-    proved_by,
+    planned_radii,
+    refine,
     rounded_up,
+    smallest_stage,
+    stage_bounds,
 )
-from surepick.identify.staged.elimination import exclude, gaps_stage_by_stage, pooled
-from surepick.identify.staged.stage_bounds import Estimate, best_budget, lines, planned_radii, refine, smallest_stage
+from surepick.identify.stages import ENOUGH
 from surepick.linalg import factor, gram_matrix, span_of
 
 MARGIN = 1.5
@@ -44,205 +55,176 @@ GROWTH = 10.0
 EXPLORE_ABOVE = 5000
 """Questions a dimension beyond which a burn-in by prior knowledge costs more than finding out without."""
 
-TYPICAL_XI = 0.1
-"""About the ξ of a round times √d, at which the split of delta is chosen."""
+FIRST_LOOK = 12
+"""Questions a dimension in the first stage of a search that knows nothing of θ*."""
+
+BURN_IN_XI, ROUND_XI = 0.2, 0.1
+"""About the ξ of a burn-in and of a round, times √d, at which the split of delta is chosen."""
 
 XI_FRACTIONS = (0.25, 0.5, 0.8)
 """Values of ξ tried for a round, as fractions of the largest that the theorem admits."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundMemo(StageMemo):
+    """What a round must remember: which items were alive, what was known of the variances, how delta is spent."""
+
+    kind: Literal["burn-in", "explore", "round"]
+    round: int
+    """k; the burn-in is round 0."""
+    alive: Integers
+    floors: Floats | None
+    budget: Budget | None
+    """None for exploring, which is paid for by the anytime sequence."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class RageGlm(TwoForms):
+class RageGlm(WithPriorBounds):
     """Rounds of optimal design and elimination; finds the best item with probability 1 − delta.
 
     Needs a lower bound `kappa` of s(xᵀθ*) over all measurement vectors, or `norm_bound` ≥ ‖θ*‖, or neither: then, or if
     they are so loose that it is cheaper, the anytime sequence finds such bounds for a tenth of delta. Rounds target
     half the last accuracy (targets="halving", as in the paper) or the gap as estimated so far ("adaptive"); both have
-    the same guarantee. constants="printed" is the paper's algorithm to the letter, with the elimination rule of its
-    supplement ("width") or of its main text ("gap") and the rounding parameter `rounding`; its error probability may
-    reach 4.29·delta.
+    the same guarantee.
     """
 
     targets: Literal["adaptive", "halving"] = "adaptive"
-    elimination: Literal["width", "gap"] = "width"
 
     NAME = "rage-glm"
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
-    PRINTED_GUARANTEE = Guarantee.AS_PRINTED
-    PRINTED_STATEMENT = (
-        "Jun et al. 2021, Theorem 2, as printed; the proof allows an error of 4.29 delta (docs/identify.md)."
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         validate.one_of("targets", self.targets, ("adaptive", "halving"))
-        validate.one_of("elimination", self.elimination, ("width", "gap"))
 
-    def standing(self, state: Stages) -> Standing:
-        """Exclude every item that another alive beats by more than the width."""
-        if self.is_printed:
-            return printed.standing(self, state, self.elimination)
-        return exclude(state, self._estimate(state))
+    def draft(self, state: Stages) -> Draft:
+        """Lines 2 to 8: BurnIn, then the questions of the next round."""
+        problem, before = state.problem, state.elimination
+        if before is None:
+            return self._first_stage(problem)  # line 2
+        assert before.floors is not None  # `eliminate` sees to it
+        floors, alive = before.floors, before.alive
+        memo = RoundMemo.from_json(state.last.plan.memo)
+        k = memo.round + 1
+        delta_k = level(self.delta, k)  # line 4
 
-    def draft(self, state: Stages, standing: Standing | None) -> Draft:
-        """The burn-in, then round after round."""
-        if self.is_printed:
-            return printed.draft(self, state, standing)
-        problem = state.problem
-        if standing is None:
-            return self._first(problem)
-        number, floors = self._round_and_floors(state)
-        questions = _Round(problem, standing.alive, floors, level(self.delta, number))
+        # Lines 5 and 6. Any function of the past may choose the design, since the round's answers are fresh: the proof
+        # of Theorem 1 conditions on the past. So f may be made for an estimated gap, and several designs compared.
         if self.targets == "halving":
-            choice = questions.halving(state, 2.0**-number)
+            goal = _halving(state, alive, floors, 2.0**-k)
         else:
-            choice = questions.adaptive(state, standing.leader, self.epsilon)
-        exploring = state.last.plan.memo["kind"] == "explore"
-        if not math.isfinite(choice.questions) or (exploring and _more_worth_knowing(state, choice, floors)):
-            draft = explore(problem, state.asked)
+            goal = _adaptive(state, alive, before.leader, floors, self.epsilon)
+        support, designs = _designs(problem.rows, floors, delta_k, len(alive) - 1, goal)
+
+        # Line 7: the cheapest. Infinite where some floor is zero, so that the theorem may never apply.
+        questions, weights = min(((goal.size(support, design), design) for design in designs), key=lambda pair: pair[0])
+        exploring = memo.kind == "explore"
+        if not math.isfinite(questions) or (exploring and _worth_knowing_more(state, support, weights, questions)):
             # The anytime sequence is paid for once. A burn-in has spent δ_0, so after one it takes a round's share.
-            spent = number - 1 if state.filed[0].plan.memo["kind"] == "explore" else number
-            return Draft(draft.measurements, draft.pulls, _memo("explore", spent, standing.alive, floors, None))
-        pulls = rounded_up(choice.weights, choice.questions)
-        return Draft(choice.asked, pulls, _memo("round", number, standing.alive, floors, choice.budget))
+            began = RoundMemo.from_json(state.records[0].plan.memo)
+            spent = memo.round if began.kind == "explore" else k
+            again = RoundMemo(kind="explore", round=spent, alive=alive, floors=floors, budget=None)
+            return Draft(*explore(problem, state.asked), again)
 
-    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
-        """Intervals by the last round in which the item was alive."""
-        if self.is_printed:
-            return printed.gaps(self, state, best)
-        upto = (Stages(state.problem, state.filed[: number + 1]) for number in range(len(state.filed)))
-        return gaps_stage_by_stage(state, best, ((each.last, self._estimate(each)) for each in upto))
-
-    def _first(self, problem: Problem) -> Draft:
-        """BurnIn by what is known of θ*, unless finding out without it is cheaper."""
-        everything = np.arange(len(problem.items))
-        floors = self.floors(problem)
-        if floors is not None:
-            draft, budget = burn_in(problem, floors, level(self.delta, 0))
-            if draft.total <= EXPLORE_ABOVE * problem.span.rank:
-                return Draft(draft.measurements, draft.pulls, _memo("burn-in", 0, everything, floors, budget))
-        draft = explore(problem, 0)
-        return Draft(draft.measurements, draft.pulls, _memo("explore", 0, everything, floors, None))
-
-    def _round_and_floors(self, state: Stages) -> tuple[int, Floats]:
-        """The number of the next round, and the floors known by then."""
-        memo = state.last.plan.memo
-        number, rows = int(memo["round"]) + 1, state.problem.rows
-        floors = np.zeros(len(rows)) if memo["floors"] is None else np.array(memo["floors"])
-        if memo["kind"] == "explore":
-            return number, np.maximum(floors, floors_within(self._estimate(state), rows))
-        proved = proved_by(state.problem, state.last)
-        return number, floors if proved is None else proved.floors
-
-    def _estimate(self, state: Stages) -> Estimate | None:
-        """What the last stage proves."""
-        if state.last.plan.memo["kind"] == "explore":
-            first = next(each.plan.memo for each in state.filed if each.plan.memo["kind"] == "explore")
-            return explored(state.problem, state.filed, level(self.delta, int(first["round"])))
-        proved = proved_by(state.problem, state.last)
-        return None if proved is None else proved.estimate
-
-
-@dataclass(frozen=True, eq=False)
-class _Choice:
-    """Questions of a round: weights on some measurement vectors, how many, and how delta is spent."""
-
-    asked: Integers
-    weights: Floats
-    questions: float
-    budget: Budget
-
-
-@dataclass(frozen=True, eq=False)
-class _Round:
-    """The choice of one round's questions: any function of the past will do, since its answers are fresh."""
-
-    problem: Problem
-    alive: Integers
-    floors: Floats
-    delta: float
-
-    def halving(self, state: Stages, target: float) -> _Choice:
-        """The fewest questions after which every difference of items alive is certain to be known to the target."""
-        pairs = Pairs(self.problem.points[self.alive])
-
-        def size(setting: _Setting, weights: Floats) -> float:
-            return smallest_stage(
-                setting.rank,
-                setting.budget,
-                longest=longest_asked(setting.asked, weights, setting.floors),
-                value=_largest(pairs, setting.asked, weights, setting.floors),
-                target=target,
-            )
-
-        known = bool(np.all(self.floors > 0))
-        return self._choose(pairs, self.floors if known else self._expected(pooled(state)[0]), target, size)
-
-    def adaptive(self, state: Stages, leader: int, epsilon: float) -> _Choice:
-        """As many as would tell the leader from every rival if gaps and variances were as estimated so far."""
-        points = self.problem.points
-        theta, information = pooled(state)
-        rivals = self.alive[self.alive != leader]
-        away = points[leader] - points[rivals]
-        shape = factor(information)
-        assert shape is not None  # the ridge makes it so
-        gaps = np.maximum(away @ theta + epsilon, shape.inverse_norms(away))
-        family = Rows(points[rivals], reference=points[leader], factors=1 / gaps, name="items")
-        memo, last = state.last.plan.memo, state.last.plan.total
-        # A round that excluded nothing was too small: twice as many then, so that ties end with the budget.
-        least = 2.0 * last if memo["kind"] == "round" and len(memo["alive"]) == len(self.alive) else 0.0
-
-        def size(setting: _Setting, weights: Floats) -> float:
-            wanted = setting.enough_by_guess(weights, setting.asked @ theta, family)
-            return max(min(wanted, GROWTH * state.asked), least, setting.provable(weights))
-
-        return self._choose(family, self._expected(theta), 1.0, size)
-
-    def _expected(self, theta: Floats) -> Floats:
-        """Variances at an estimate, but no less than what is certain."""
-        return np.maximum(self.floors, variance(self.problem.rows @ theta))
-
-    def _choose(
-        self,
-        family: Pairs | Rows,
-        variances: Floats,
-        target: float,
-        size: Callable[["_Setting", Floats], float],
-    ) -> _Choice:
-        """Weights for the directions of interest, then on their support for ξ too: the cheapest of a few trades.
-
-        ξ concerns only what is asked, and d is the rank of what is asked, so a round that needs few vectors is
-        small in every respect.
-        """
-        rows = self.problem.rows
-        wanted = max_optimal(Rows(rows, factors=np.sqrt(variances)), [family])
-        support = wanted.support
-        asked, rank = rows[support], span_of(rows[support]).rank
-        budget = best_budget(
-            delta=self.delta,
-            rank=rank,
-            xi=TYPICAL_XI / math.sqrt(rank),
-            asked_lines=lines(asked),
-            query_lines=len(self.alive) - 1,
-        )
-        setting = _Setting(asked, self.floors[support], rank, budget, largest_xi(rank, budget))
-        options = [wanted.weights]
-        for fraction in XI_FRACTIONS:
-            # Dividing both criteria by that of the items leaves the optimum where it is.
-            scale = (target / (math.sqrt(2 * budget.direction_nats) * fraction * setting.largest_xi)) ** 2
-            both = max_optimal(Rows(asked, factors=np.sqrt(variances[support])), [Rows(asked, scale=scale), family])
-            options.append(both.dense())
-        questions, weights = min(((size(setting, each), each) for each in options), key=lambda pair: pair[0])
         kept = weights > 0
-        return _Choice(support[kept], weights[kept], questions, budget)
+        pulls = rounded_up(weights[kept], questions)  # line 8
+        fresh = RoundMemo(kind="round", round=k, alive=alive, floors=floors, budget=support.budget)
+        return Draft(support.asked[kept], pulls, fresh)
+
+    def eliminate(self, state: Stages) -> Elimination:
+        """Lines 10 to 12: the estimate of the round, and who goes by it."""
+        memo = RoundMemo.from_json(state.last.plan.memo)
+        estimate, floors = self.estimate(state, memo)  # line 10, the one fit of the round
+        said = exclude(state, memo.alive, estimate)  # lines 11 and 12, by widths as in the supplement
+        return replace(with_gaps(state, said, state.eliminations), floors=floors)
+
+    def estimate(self, state: Stages, memo: RoundMemo) -> tuple[StageEstimate | None, Floats]:
+        """What the last stage says of θ*, None for nothing; and the floors known after it."""
+        rows, last = state.problem.rows, state.last
+        known = np.zeros(len(rows)) if memo.floors is None else memo.floors
+        if (
+            memo.budget is None
+        ):  # exploring: all such stages share the level of the first (docs/identify.md, "The start")
+            memos = (RoundMemo.from_json(record.plan.memo) for record in state.records)
+            first = next(earlier.round for earlier in memos if earlier.kind == "explore")
+            ellipsoid = explored(state, level(self.delta, first))
+            return ellipsoid, np.maximum(known, floors_within(ellipsoid, rows))
+        # Only the round's own answers: those before it chose its design, and the theorem is for fixed designs.
+        bounds = stage_bounds(rows, last.plan.measurements, last.pulls, last.wins, known, memo.budget)
+        return (None, known) if bounds is None else (bounds.estimate, bounds.floors)
+
+    def _first_stage(self, problem: Problem) -> Draft:
+        """BurnIn by what is known of θ*, unless finding out without it is cheaper."""
+        everything, floors = np.arange(len(problem.items)), self.floors(problem)
+        if floors is not None:
+            asked, pulls, budget = burn_in(problem, floors, level(self.delta, 0))
+            if pulls.sum() <= EXPLORE_ABOVE * problem.span.rank:
+                known = RoundMemo(kind="burn-in", round=0, alive=everything, floors=floors, budget=budget)
+                return Draft(asked, pulls, known)
+        unknown = RoundMemo(kind="explore", round=0, alive=everything, floors=floors, budget=None)
+        return Draft(*explore(problem, 0), unknown)
+
+
+def burn_in(problem: Problem, floors: Floats, delta: float) -> tuple[Integers, Integers, Budget]:
+    """Algorithm 2: the fewest questions for which the corrected theorem applies, spread evenly over all of X.
+
+    The weights minimise max_x ‖x‖² in the inverse of Σ λ·floor·xxᵀ ≤ H(λ, θ*); with one floor for all this is the
+    G-optimal design, of value rank/floor. Returns the measurements, how often to ask each, and how delta is spent.
+    """
+    rows, rank = problem.rows, problem.span.rank
+    design = xy_optimal(Rows(rows, factors=np.sqrt(floors)), rows)
+    asked = rows[design.support]
+    budget = best_budget(
+        delta=delta,
+        rank=rank,
+        xi=BURN_IN_XI / math.sqrt(rank),
+        asked_lines=count_lines(asked),
+        # The best item is unknown but fixed, so its lines to the others are |Z| − 1, not all pairs (docs/identify.md).
+        query_lines=len(problem.items) - 1,
+    )
+    longest = longest_asked(asked, design.weights, floors[design.support])
+    questions = smallest_stage(rank, budget, longest=longest)
+    return design.support, rounded_up(design.weights, questions), budget
+
+
+def explore(problem: Problem, already: int) -> tuple[Integers, Integers]:
+    """The next stage of a search that knows nothing of θ*: the G-optimal design, as much again as was asked so far."""
+    design = g_optimal(problem.rows)
+    return design.support, rounded_up(design.weights, max(already, FIRST_LOOK * problem.span.rank))
+
+
+def explored(state: Stages, delta: float) -> StageEstimate | None:
+    """An ellipsoid around all θ that the answers so far do not refute, by the anytime sequence; None without any.
+
+    It holds at all times at once and for every direction (docs/theory.md, 5), so evaluating it after every stage costs
+    no further delta, and the answers of all stages may enter, however they were chosen.
+    """
+    rows = state.problem.rows
+    answered = [record for record in state.records if record.pulls.any()]
+    if not answered:
+        return None
+    evidence = plug_in_evidence([Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered])
+    shape, radius = evidence.ellipsoid(delta=delta)
+    if shape is None:
+        return None
+    return StageEstimate(evidence.span.embed(evidence.least.point), evidence.span, shape, radius)
+
+
+def floors_within(estimate: StageEstimate | None, rows: Floats) -> Floats:
+    """The least variance of each vector over an ellipsoid; zero where it does not reach."""
+    if estimate is None:
+        return np.zeros(len(rows))
+    error = np.linalg.norm(estimate.white(rows), axis=1)
+    return np.where(estimate.span.contains(rows), least_variance(rows @ estimate.theta, error), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Setting:
+class _Support:
     """The vectors that a round may ask, what is known of them, and how its delta is spent."""
 
-    asked: Floats
+    asked: Integers
+    vectors: Floats
     floors: Floats
     rank: int
     budget: Budget
@@ -252,41 +234,132 @@ class _Setting:
         """Questions from which on the theorem applies, whatever θ* is."""
         # At the largest ξ itself the theorem applies but proves next to nothing; a round may go closer to it than
         # a burn-in (COMFORT), since it is stretched to what its own goal needs.
-        return longest_asked(self.asked, weights, self.floors) / (0.95 * self.largest_xi) ** 2
+        return longest_asked(self.vectors, weights, self.floors) / (0.95 * self.largest_xi) ** 2
 
-    def enough_by_guess(self, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
-        """Questions after which the widths, with a margin, are one or less if the logits are as guessed."""
-        kept = weights > 0
-        span = span_of(self.asked[kept])
-        inside = span.coordinates(self.asked[kept])
-        back = span.coordinates(np.eye(self.asked.shape[1]))
 
-        def enough(questions: float) -> bool:
-            reached = refine(
-                inside,
-                questions * weights[kept],
-                self.floors[kept],
-                logits[kept],
-                self.budget,
-                lambda xi: planned_radii(xi, span.rank, self.budget),
-            )
-            if reached is None:
-                return False
-            longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
-            return (reached.radii.query + MARGIN) * math.sqrt(longest) <= 1
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What a round is for: the f of line 5, and the n of line 7."""
 
-        high = self.provable(weights)
-        if not math.isfinite(high) or enough(high):
-            return high
-        low = high
-        while not enough(high):
-            low, high = high, 2 * high
-            if high > ENOUGH:
-                return high
-        while high / low > 1.05:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if enough(middle) else (middle, high)
+    family: Pairs | Rows
+    """Directions to be known: differences of items."""
+    variances: Floats
+    """s at which H(λ) is computed, for every row of X."""
+    target: float
+    """Width wanted for the directions of the family."""
+    size: Callable[[_Support, Floats], float]
+    """Questions that a design needs."""
+
+
+def _halving(state: Stages, alive: Integers, floors: Floats, target: float) -> _Goal:
+    """Every difference of items alive is certain to be known to the target, 2^{−k}: the rounds of the paper."""
+    pairs = Pairs(state.problem.points[alive])
+
+    def size(support: _Support, weights: Floats) -> float:
+        return smallest_stage(
+            support.rank,
+            support.budget,
+            longest=longest_asked(support.vectors, weights, support.floors),
+            value=_largest(pairs, support.vectors, weights, support.floors),
+            target=target,
+        )
+
+    # The size is proved with floors, so the design is made at them too, unless some vector has none yet.
+    known = bool(np.all(floors > 0))
+    return _Goal(pairs, floors if known else _expected(state, floors), target, size)
+
+
+def _adaptive(state: Stages, alive: Integers, leader: int, floors: Floats, epsilon: float) -> _Goal:
+    """The leader would be told from every rival if gaps and variances were as estimated so far."""
+    points = state.problem.points
+    theta, information = state.guess
+    rivals = alive[alive != leader]
+    y = points[leader] - points[rivals]
+    shape = factor(information)
+    assert shape is not None  # the ridge makes it so
+    # A gap that is estimated below its standard error is not known: then the error itself is aimed at.
+    gaps = np.maximum(y @ theta + epsilon, shape.inverse_norms(y))
+    family = Rows(points[rivals], reference=points[leader], factors=1 / gaps, name="items")
+    last = state.last.plan
+    memo = RoundMemo.from_json(last.memo)
+    # A round that excluded nothing was too small: twice as many then, so that ties end with the budget.
+    least = 2.0 * last.total if memo.kind == "round" and len(memo.alive) == len(alive) else 0.0
+
+    def size(support: _Support, weights: Floats) -> float:
+        wanted = _enough_by_guess(support, weights, support.vectors @ theta, family)
+        return max(min(wanted, GROWTH * state.asked), least, support.provable(weights))
+
+    return _Goal(family, _expected(state, floors), 1.0, size)
+
+
+def _designs(
+    rows: Floats, floors: Floats, delta: float, query_lines: int, goal: _Goal
+) -> tuple[_Support, list[Floats]]:
+    """Lines 5 and 6: the best design for the goal's directions, then on its support for ξ too, in a few trades.
+
+    The paper's f has γ(d)·max ‖x‖² over all of X. ξ concerns only what is asked, and d is the rank of what is asked,
+    so a round that needs few vectors is small in every respect. All designs are weights on the one support.
+    """
+    wanted = max_optimal(Rows(rows, factors=np.sqrt(goal.variances)), [goal.family])
+    asked = wanted.support
+    vectors, rank = rows[asked], span_of(rows[asked]).rank
+    budget = best_budget(
+        delta=delta,
+        rank=rank,
+        xi=ROUND_XI / math.sqrt(rank),
+        asked_lines=count_lines(vectors),
+        query_lines=query_lines,
+    )
+    support = _Support(asked, vectors, floors[asked], rank, budget, largest_xi(rank, budget))
+    designs = [wanted.weights]
+    for fraction in XI_FRACTIONS:
+        # n must satisfy ξ² = ‖x‖²/n ≤ (fraction·ξ_max)² and, about, 2L·‖y‖²/n ≤ target². Dividing both criteria by
+        # that of the items leaves the optimum where it is.
+        scale = (goal.target / (math.sqrt(2 * budget.direction_nats) * fraction * support.largest_xi)) ** 2
+        both = [Rows(vectors, scale=scale), goal.family]
+        designs.append(max_optimal(Rows(vectors, factors=np.sqrt(goal.variances[asked])), both).dense())
+    return support, designs
+
+
+def _enough_by_guess(support: _Support, weights: Floats, logits: Floats, family: Pairs | Rows) -> float:
+    """Questions after which the widths, with a margin, are one or less if the logits are as guessed."""
+    kept = weights > 0
+    span = span_of(support.vectors[kept])
+    inside = span.coordinates(support.vectors[kept])
+    back = span.coordinates(np.eye(support.vectors.shape[1]))
+
+    def enough(questions: float) -> bool:
+        # The same refinement that will evaluate the answers, at the guess in place of their estimate.
+        reached = refine(
+            inside,
+            questions * weights[kept],
+            support.floors[kept],
+            logits[kept],
+            support.budget,
+            lambda xi: planned_radii(xi, span.rank, support.budget),
+        )
+        if reached is None:
+            return False
+        longest = family.maximum(reached.shape.whitened(back), 0.0)[0]
+        return (reached.radii.query + MARGIN) * math.sqrt(longest) <= 1
+
+    high = support.provable(weights)
+    if not math.isfinite(high) or enough(high):
         return high
+    low = high
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > ENOUGH:
+            return high
+    while high / low > 1.05:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _expected(state: Stages, floors: Floats) -> Floats:
+    """Variances at the guess of θ*, but no less than what is certain."""
+    return np.maximum(floors, variance(state.problem.rows @ state.guess[0]))
 
 
 def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Floats) -> float:
@@ -299,20 +372,11 @@ def _largest(family: Pairs | Rows, vectors: Floats, weights: Floats, floors: Flo
     return family.maximum(shape.whitened(span.coordinates(np.eye(vectors.shape[1]))), 0.0)[0]
 
 
-def _more_worth_knowing(state: Stages, choice: _Choice, floors: Floats) -> bool:
+def _worth_knowing_more(state: Stages, support: _Support, weights: Floats, questions: float) -> bool:
     """Whether the round would be large because variances are known badly, rather than because it must be."""
-    if choice.questions <= state.asked:
+    if questions <= state.asked:
         return False
-    expected = variance(state.problem.rows[choice.asked] @ pooled(state)[0])
-    return bool(np.any(floors[choice.asked] < math.exp(-1) * expected))
-
-
-def _memo(kind: str, number: int, alive: Integers, floors: Floats | None, budget: Budget | None) -> dict[str, Any]:
-    """What a stage must remember: which items were alive, what was known of the variances, how delta is spent."""
-    return {
-        "kind": kind,
-        "round": number,
-        "alive": alive.tolist(),
-        "floors": None if floors is None else floors.tolist(),
-        "budget": None if budget is None else asdict(budget),
-    }
+    kept = weights > 0
+    expected = variance(state.problem.rows[support.asked[kept]] @ state.guess[0])
+    # A floor within a factor e of what is expected costs a round less than another doubling of exploration.
+    return bool(np.any(support.floors[kept] < math.exp(-1) * expected))

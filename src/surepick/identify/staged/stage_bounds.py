@@ -1,8 +1,9 @@
-"""What a completed stage proves: the corrected theorem applied to one fixed design, with a floor under every variance.
+"""What an answered stage proves: the corrected theorem applied to one fixed design, with a floor under every variance.
 
 A *floor* is a lower bound of s(xᵀθ*), the variance of one answer to x, that holds on the events of earlier stages.
 Floors take the place of "H(θ*) ≥ e^{−D}·H(θ̂)": they are sharper, need no common D, and stages that leave some vectors
-unasked keep what earlier ones said of them. Statements and proofs: docs/identify.md.
+unasked keep what earlier ones said of them. The second half has the other direction: how large a stage must be for the
+theorem to prove enough. Statements and proofs: docs/identify.md, "Rounds with floors"; the theorem: docs/theory.md, 3.
 """
 
 import math
@@ -14,7 +15,10 @@ import numpy as np
 from surepick._arrays import Floats, Integers
 from surepick.confidence.theorem import Budget, Radii, Version, largest_xi, radii
 from surepick.glm import Fit, Tally, fit, variance
-from surepick.linalg import Factor, Span, distinct_lines, factor, gram_matrix
+from surepick.linalg import Factor, Span, distinct_lines, factor, gram_matrix, span_of
+
+FIRST_SHARE = 0.1
+"""Share of delta that the first stage may spend: its size depends on it only through a logarithm."""
 
 SHARES = (0.03, 0.1, 0.25, 0.5)
 """Shares of a stage's failure probability that may go to the norm of the score; the best is picked when planning."""
@@ -24,7 +28,7 @@ COMFORT = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class StageEstimate:
     """An estimate with a radius: |yᵀ(θ̂ − θ*)| ≤ radius·‖y‖ in shape⁻¹ for the directions the radius was counted for."""
 
     theta: Floats
@@ -41,15 +45,15 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Certified:
-    """What is true after a stage unless its failure event, of the probability in its budget, happened."""
+class StageBounds:
+    """What is true after a stage unless its failure event happened, whose probability is in the stage's budget."""
 
-    estimate: Estimate
+    estimate: StageEstimate
     floors: Floats
     """Lower bounds of s(xᵀθ*) for all measurement vectors, at least those before the stage."""
 
 
-def certify(
+def stage_bounds(
     rows: Floats,
     asked: Integers,
     pulls: Integers,
@@ -58,19 +62,20 @@ def certify(
     budget: Budget,
     *,
     sharpen: bool = True,
-) -> Certified | None:
-    """Apply the corrected theorem to one stage; None where its burn-in fails or no estimate exists.
+) -> StageBounds | None:
+    """Apply the corrected theorem to one stage (step 3 of docs/identify.md); None where it does not apply.
 
-    The floors of the asked vectors bound ξ = max ‖x‖ in H(θ*)⁻¹ from above. On its event the theorem then
-    bounds every |xᵀ(θ̂ − θ*)|, hence raises the floors, hence shrinks ξ, and so on: all on one event, at no further
-    cost (without `sharpen`, not even once). One fit, a few passes of O(p d²) for p asked vectors, one over all rows.
+    `asked` are rows with their `pulls` and `wins`; `floors` has one number for every row, `budget` says how the stage's
+    delta is spent. It does not apply where ξ is too large or no maximum-likelihood estimate exists. Without `sharpen`
+    the floors are not raised by the stage's own answers. Cost: one fit, a few passes of O(p d²) for p asked vectors,
+    one over all rows.
     """
     tally = Tally(rows[asked], pulls, wins)
     answered = tally.asked()
     if len(answered) == 0:
         return None
     found = fit(answered)
-    if not found.converged:
+    if not found.converged:  # separated answers: the likelihood has no maximum
         return None
     keep = asked[tally.pulls > 0]
     inside = found.span.coordinates(answered.vectors)
@@ -84,9 +89,10 @@ def certify(
     )
     if reached is None:
         return None
+    # Vectors that were not asked are no lines of the union bound; for them only the ellipsoid holds, which is wider.
     raised = np.maximum(floors, _floors_elsewhere(rows, found, reached.shape, reached.radii.ellipsoid))
     raised[keep] = np.maximum(raised[keep], reached.floors)
-    return Certified(Estimate(found.theta, found.span, reached.shape, reached.radii.query), raised)
+    return StageBounds(StageEstimate(found.theta, found.span, reached.shape, reached.radii.query), raised)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +119,11 @@ def refine(
     """Bound ξ by the floors, apply the theorem, raise the floors by its shifts around the logits, and so on.
 
     With the logits of an estimate this is what its answers prove; with those of a guess, what they may be expected to.
+    None where the theorem does not apply at the first ξ.
     """
     result: Refined | None = None
+    # Every pass is on one and the same event, which mentions neither ξ nor the floors (docs/theory.md, 4), so passes
+    # cost no delta. Floors only rise, so ξ only falls, and each pass is valid by itself: stopping early is safe.
     for _ in range(rounds):
         shape = factor(gram_matrix(inside, pulls * floors))
         if shape is None:
@@ -123,8 +132,9 @@ def refine(
         reached = radii_at(float(lengths.max()))
         if reached is None:
             break
-        each = reached.query if budget.version == "union" else reached.ellipsoid  # the asked lines are counted, or not
-        better = np.maximum(floors, least_variance(logits, np.minimum(reached.shift, each * lengths)))
+        # With the union bound the asked lines are among those counted; by the norm only the ellipsoid covers them.
+        radius = reached.query if budget.version == "union" else reached.ellipsoid
+        better = np.maximum(floors, least_variance(logits, np.minimum(reached.shift, radius * lengths)))
         result = Refined(reached, shape, better)
         if np.all(better <= floors * (1 + 1e-3)):
             break
@@ -153,18 +163,21 @@ def _radii(xi: float, found: Fit, xi_estimated: float, budget: Budget) -> Radii 
 
 
 def planned_radii(xi: float, rank: int, budget: Budget) -> Radii | None:
-    """The theorem at ξ rounded up to a grid of 1%: good enough to plan with, and remembered from plan to plan."""
+    """The theorem at ξ rounded up to a grid of 1%: good enough to plan with."""
     if not math.isfinite(xi) or xi <= 0:
         return None
+    # A few grid points serve all plans, so the theorem's optimiser, 3 ms a call, finds them in its cache.
     return radii(1.01 ** math.ceil(math.log(xi) / math.log(1.01) - 1e-9), rank, budget)
 
 
 def best_budget(*, delta: float, rank: int, xi: float, asked_lines: int, query_lines: int) -> Budget:
-    """How to spend delta so that the radius at about this ξ is least; to be called before the stage is asked."""
+    """How to spend delta so that the radius at about this ξ is least.
+
+    Call it before the stage is asked: a split chosen after its answers would be a choice among several events.
+    """
     options: list[tuple[Version, float]] = [("norm", share) for share in SHARES]
     options += [("union", share) for share in SHARES]
     budgets = [Budget.split(version, delta, share, asked_lines, query_lines) for version, share in options]
-
     return min(budgets, key=lambda budget: _planned_radius(xi, rank, budget))
 
 
@@ -187,7 +200,9 @@ def smallest_stage(rank: int, budget: Budget, *, longest: float, value: float = 
     least = longest / (COMFORT * largest_xi(rank, budget)) ** 2
     if not math.isfinite(least + value):
         return math.inf
-    low, high = least, max(least, wanted(least))  # the radius falls with n, so `high` is enough
+    # Solve n = wanted(n). The radius falls with n, so wanted(least) is enough; from there both ends move inwards, by
+    # a fixed-point step (fast, since wanted is almost constant) and a bisection step (never slow).
+    low, high = least, max(least, wanted(least))
     for _ in range(20):
         if high <= 1.005 * low:
             break
@@ -198,6 +213,31 @@ def smallest_stage(rank: int, budget: Budget, *, longest: float, value: float = 
     return high
 
 
-def lines(vectors: Floats) -> int:
+def longest_asked(vectors: Floats, weights: Floats, floors: Floats) -> float:
+    """The largest ‖x‖² of a vector with weight in the inverse of Σ weight·floor·xxᵀ; infinite if that is singular."""
+    asked = weights > 0
+    inside = span_of(vectors[asked]).coordinates(vectors[asked])
+    shape = factor(gram_matrix(inside, (weights * floors)[asked]))
+    return math.inf if shape is None else float(shape.inverse_norms(inside).max()) ** 2
+
+
+def count_lines(vectors: Floats) -> int:
     """Number of distinct lines through the origin among the vectors: each is one event of the union."""
     return len(distinct_lines(vectors))
+
+
+def level(delta: float, number: int) -> float:
+    """δ_k, what round k (or look k) may spend: δ_0 = δ/10 and δ_k = (9/10)·δ/(k(k+1)), which sum to delta.
+
+    The paper's δ_k = δ/(2k²…) sum to more (4.29·δ with its burn-in: docs/errata.md).
+    """
+    return delta * FIRST_SHARE if number == 0 else delta * (1 - FIRST_SHARE) / (number * (number + 1))
+
+
+def rounded_up(weights: Floats, questions: float) -> Integers:
+    """⌈n·w⌉: at most one question a vector more than n, and at least the information of n questions by weight.
+
+    So it loses nothing of H ⪰ n·H(λ), where the paper's rounding loses a factor 1 + ε and asks for d²/ε questions.
+    """
+    # Beyond 2⁵³, which no budget allows, counts would not be exact; a weight of zero by rounding is asked once.
+    return np.clip(np.ceil(questions * weights - 1e-9), 1, 2.0**53).astype(np.int64)

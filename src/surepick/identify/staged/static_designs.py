@@ -1,40 +1,37 @@
-"""Policies with one design for all of the search and a look whenever the number of answers has doubled.
+"""Policies with one design for all of the search, evaluated whenever the number of answers has doubled (a "look").
 
-The looks are fixed in advance and each has its share of delta, so the answers to all stages may be pooled: given the
-design they are independent. The surviving items depend on those same answers, so every look counts all of Z.
+The looks are fixed in advance and each has its share of delta, so the answers to all of them may be pooled: given the
+design they are independent. The surviving items depend on those same answers, so every look counts all of Z
+(docs/identify.md, Theorem 2).
 """
 
 import math
 from abc import abstractmethod
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.baselines import passive_printed as printed
-from surepick.baselines.printed_forms import TwoForms
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Rows, g_optimal, pairs_optimal
 from surepick.glm import variance
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
-from surepick.identify.staged.base import Draft, Filed, Stages, Standing
-from surepick.identify.staged.burn_in import (
-    FIRST_LOOK,
-    burn_in,
-    explore,
-    explored,
-    floors_within,
+from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
+from surepick.identify.staged.elimination import exclude, with_gaps
+from surepick.identify.staged.rage_glm import FIRST_LOOK, ROUND_XI, burn_in, explore, explored, floors_within
+from surepick.identify.staged.stage_bounds import (
+    COMFORT,
+    StageBounds,
+    best_budget,
+    count_lines,
     level,
     longest_asked,
     rounded_up,
+    stage_bounds,
 )
-from surepick.identify.staged.elimination import exclude, gap_intervals, pooled
-from surepick.identify.staged.prior_knowledge import Informed
-from surepick.identify.staged.rage_glm import TYPICAL_XI
-from surepick.identify.staged.stage_bounds import COMFORT, Certified, Estimate, best_budget, certify, lines
+from surepick.identify.stages import pooled_counts
 from surepick.linalg import span_of
 
 EVEN_SHARE = 0.05
@@ -44,8 +41,23 @@ LARGER = 8
 """Times the usual first stage: a policy that cannot explore again later begins with more."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LookMemo(StageMemo):
+    """What a look must remember: the design, its first size, and how the delta of the look is spent."""
+
+    kind: Literal["burn-in", "explore", "look"]
+    look: int
+    """Counted from 1; the stage before the looks is 0."""
+    alive: Integers
+    asked: Integers | None = None
+    weights: Floats | None = None
+    first: float | None = None
+    """Questions of the first look; look k has 2^{k−1} times as many in all."""
+    budget: Budget | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
-class Static(Informed):
+class Static(WithPriorBounds):
     """One fixed design; looks at doubling numbers of answers, by the corrected theorem on all of them."""
 
     GUARANTEE = Guarantee.PROVED
@@ -60,57 +72,60 @@ class Static(Informed):
     def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """The measurement vectors to ask and their shares, as a function of the burn-in alone."""
 
-    def standing(self, state: Stages) -> Standing:
-        """Exclude every item that another beats by more than the width, at this look or an earlier one."""
-        return exclude(state, self._estimate(state))
-
-    def draft(self, state: Stages, standing: Standing | None) -> Draft:
+    def draft(self, state: Stages) -> Draft:
         """The burn-in, then look after look, each doubling the answers."""
-        problem = state.problem
-        everything = list(range(len(problem.items)))
-        if standing is None and self.BEGINS_WITH_BURN_IN:
-            known = self.floors(problem)
-            if known is None:
-                draft = explore(problem, LARGER * FIRST_LOOK * problem.span.rank)
-                return replace(draft, memo={"kind": "explore", "look": 0, "alive": everything})
-            draft, budget = burn_in(problem, known, level(self.delta, 0))
-            memo = {"kind": "burn-in", "look": 0, "alive": everything, "budget": asdict(budget)}
-            return replace(draft, memo=memo)
-        look = 1 if standing is None else int(state.last.plan.memo["look"]) + 1
-        alive = everything if standing is None else standing.alive.tolist()
-        if look == 1:
+        problem, before = state.problem, state.elimination
+        if before is None and self.BEGINS_WITH_BURN_IN:
+            return self._first_stage(problem)
+        memo = None if before is None else LookMemo.from_json(state.last.plan.memo)
+        if memo is None or memo.asked is None or memo.weights is None or memo.first is None:  # the first look
+            look = 1
             asked, weights = self.weights(state)
             first = self._first_look(state, asked, weights)
         else:
-            before = state.last.plan.memo
-            asked, weights, first = np.array(before["asked"]), np.array(before["weights"]), before["first"]
+            look, asked, weights, first = memo.look + 1, memo.asked, memo.weights, memo.first
         upto = rounded_up(weights, first * 2.0 ** (look - 1))
         done = np.zeros_like(upto) if look == 1 else rounded_up(weights, first * 2.0 ** (look - 2))
         new = upto - done > 0
-        memo = {
-            "kind": "look",
-            "look": look,
-            "alive": alive,
-            "asked": asked.tolist(),
-            "weights": weights.tolist(),
-            "first": first,
-            "budget": asdict(self._budget(problem, asked, look)),
-        }
-        return Draft(asked[new], (upto - done)[new], memo)
+        fresh = LookMemo(
+            kind="look",
+            look=look,
+            alive=np.arange(len(problem.items)) if before is None else before.alive,
+            asked=asked,
+            weights=weights,
+            first=first,
+            budget=self._budget(problem, asked, look),
+        )
+        return Draft(asked[new], (upto - done)[new], fresh)
 
-    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
-        """Intervals by the last look."""
-        points = state.problem.points
-        return gap_intervals(points[best] - points, self._estimate(state))
+    def eliminate(self, state: Stages) -> Elimination:
+        """Exclude every item that another beats by more than the width, at this look or an earlier one."""
+        memo = LookMemo.from_json(state.last.plan.memo)
+        floors, bounds = self._floors_before(state, memo.kind), None
+        if memo.budget is not None:
+            bounds = self._bounds(state, memo.kind, floors, memo.budget)
+        said = exclude(state, memo.alive, None if bounds is None else bounds.estimate)
+        # The gaps of all items are bounded by the last look: the answers to every look are in it.
+        by_last_look = with_gaps(state, replace(said, among=None))
+        return replace(by_last_look, floors=floors if bounds is None else bounds.floors)
+
+    def _first_stage(self, problem: Problem) -> Draft:
+        """BurnIn by what is known of θ*, or some exploring; in either case what the design is chosen with."""
+        everything, known = np.arange(len(problem.items)), self.floors(problem)
+        if known is None:
+            asked, pulls = explore(problem, LARGER * FIRST_LOOK * problem.span.rank)
+            return Draft(asked, pulls, LookMemo(kind="explore", look=0, alive=everything))
+        asked, pulls, budget = burn_in(problem, known, level(self.delta, 0))
+        return Draft(asked, pulls, LookMemo(kind="burn-in", look=0, alive=everything, budget=budget))
 
     def _first_look(self, state: Stages, asked: Integers, weights: Floats) -> float:
         """Questions from which on the theorem applies; where nothing is known, a guess that doubling corrects."""
-        problem = state.problem
-        if self.floors(problem) is None:
+        problem, floors = state.problem, self.floors(state.problem)
+        if floors is None:
             return float(max(len(asked), LARGER * FIRST_LOOK * problem.span.rank))
-        floors = self._floors(state)
-        budget = self._budget(problem, asked, 1)
-        limit = COMFORT * largest_xi(span_of(problem.rows[asked]).rank, budget)
+        if state.elimination is not None and state.elimination.floors is not None:
+            floors = state.elimination.floors
+        limit = COMFORT * largest_xi(span_of(problem.rows[asked]).rank, self._budget(problem, asked, 1))
         needed = longest_asked(problem.rows[asked], weights, floors[asked]) / limit**2
         return needed if math.isfinite(needed) else float(len(asked))
 
@@ -119,80 +134,51 @@ class Static(Informed):
         return best_budget(
             delta=level(self.delta, look),
             rank=rank,
-            xi=TYPICAL_XI / math.sqrt(rank),
-            asked_lines=lines(problem.rows[asked]),
+            xi=ROUND_XI / math.sqrt(rank),
+            asked_lines=count_lines(problem.rows[asked]),
+            # Not |Z_k| − 1: who is alive depends on answers that this look pools (Theorem 2).
             query_lines=len(problem.items) - 1,
         )
 
-    def _floors(self, state: Stages) -> Floats:
+    def _floors_before(self, state: Stages, kind: str) -> Floats:
         """Where a look starts: prior knowledge, raised by a burn-in; without any, what the anytime sequence proves."""
-        problem, known = state.problem, self.floors(state.problem)
+        known = self.floors(state.problem)
         if known is None:
-            return floors_within(explored(problem, state.filed, level(self.delta, 0)), problem.rows)
-        if not self.BEGINS_WITH_BURN_IN:
-            return known
-        proved = self._certified(state, "burn-in", known)
-        return known if proved is None else proved.floors
+            return floors_within(explored(state, level(self.delta, 0)), state.problem.rows)
+        if kind == "look" and self.BEGINS_WITH_BURN_IN:
+            raised = state.eliminations[0].floors
+            assert raised is not None  # `eliminate` sees to it
+            return raised
+        return known
 
-    def _estimate(self, state: Stages) -> Estimate | None:
-        """What the pooled answers of all looks prove; of the burn-in before the first."""
-        kind = state.last.plan.memo["kind"]
-        if kind == "explore":
-            return None
-        known = self.floors(state.problem) if kind == "burn-in" else self._floors(state)
-        assert known is not None  # without knowledge there is no burn-in
-        proved = self._certified(state, kind, known)
-        return None if proved is None else proved.estimate
-
-    def _certified(self, state: Stages, kind: str, floors: Floats) -> Certified | None:
-        """What the pooled answers of all stages of this kind prove."""
-        filed = tuple(each for each in state.filed if each.plan.memo["kind"] == kind)
-        return _certified(state.problem, filed, tuple(floors.tolist()), self.SHARPENS)
-
-
-@lru_cache(maxsize=64)  # a stage is looked at two or three times: verdict, plan, gaps
-def _certified(
-    problem: Problem, filed: tuple[Filed, ...], floors: tuple[float, ...], sharpen: bool
-) -> Certified | None:
-    pulls, wins = Stages(problem, filed).counts()
-    asked = np.flatnonzero(pulls)
-    budget = Budget(**filed[-1].plan.memo["budget"])
-    return certify(problem.rows, asked, pulls[asked], wins[asked], np.array(floors), budget, sharpen=sharpen)
+    def _bounds(self, state: Stages, kind: str, floors: Floats, budget: Budget) -> StageBounds | None:
+        """What the pooled answers of all stages of this kind prove; those of the burn-in chose the design."""
+        stages = [record for record in state.records if LookMemo.from_json(record.plan.memo).kind == kind]
+        pulls, wins = pooled_counts(state.problem, stages)
+        asked = np.flatnonzero(pulls)
+        return stage_bounds(state.problem.rows, asked, pulls[asked], wins[asked], floors, budget, sharpen=self.SHARPENS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passive(Static, TwoForms):
+class Passive(Static):
     """A burn-in, then the static design that tells all pairs of items apart best, with looks at doubling numbers.
 
     The baseline of Jun et al. 2021, section 4.2, made valid: the burn-in's answers choose the design and are not
-    pooled, the looks share delta. constants="printed" is the paper's form, which pools everything: heuristic.
+    pooled, the looks share delta. As the paper has it: `baselines.printed_forms.PassivePrinted`.
     """
 
     NAME = "passive"
-    PRINTED_GUARANTEE = Guarantee.HEURISTIC
-    PRINTED_STATEMENT = "Jun et al. 2021, section 4.2: the passive baseline as described there; no proof."
     BEGINS_WITH_BURN_IN = True
 
     def weights(self, state: Stages) -> tuple[Integers, Floats]:
         """The best design for all pairs at the variances that the burn-in found, a little evened out."""
-        rows = state.problem.rows
-        theta, _ = pooled(state)
-        seen = np.maximum(self._floors(state), variance(rows @ theta))
+        rows, burnt_in = state.problem.rows, state.elimination
+        assert burnt_in is not None  # it begins with a burn-in
+        assert burnt_in.floors is not None  # `eliminate` sees to it
+        seen = np.maximum(burnt_in.floors, variance(rows @ state.guess[0]))
         design = pairs_optimal(Rows(rows, factors=np.sqrt(seen)), state.problem.points)
         even = np.full(len(design.weights), 1 / len(design.weights))
         return design.support, (1 - EVEN_SHARE) * design.weights + EVEN_SHARE * even
-
-    def standing(self, state: Stages) -> Standing:
-        """See `Static`, or the paper's rule."""
-        return printed.standing(self, state) if self.is_printed else super().standing(state)
-
-    def draft(self, state: Stages, standing: Standing | None) -> Draft:
-        """See `Static`, or the paper's rounds of 2^k."""
-        return printed.draft(self, state, standing) if self.is_printed else super().draft(state, standing)
-
-    def gaps(self, state: Stages, best: int) -> tuple[Floats, Floats]:
-        """See `Static`, or by the printed widths."""
-        return printed.gaps(self, state, best) if self.is_printed else super().gaps(state, best)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +189,7 @@ class GOptimal(Static):
     """
 
     NAME = "g-optimal"
-    NEEDS_KNOWLEDGE = True
+    NEEDS_PRIOR_BOUNDS = True
     SHARPENS = False
 
     def weights(self, state: Stages) -> tuple[Integers, Floats]:
