@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtr
 
-from surepick._arrays import Floats
+from surepick._arrays import Floats, Integers
 from surepick.glm.link import probability_of_yes
 
 OWN_SCALES = (0.7, 1.3, 2.5)
@@ -100,6 +101,13 @@ class ItemScores:
         gaps = self.mean[:, [item]] - self.mean
         spread = w @ gaps**2 - (w @ gaps) ** 2  # disagreement between the scales
         return np.asarray(np.sqrt(np.maximum(variances + spread, 1e-12)))
+
+    def chance_of_best(self, item: int, others: Integers) -> float:
+        """About the probability that an item beats all the others: the product over them, as if independent."""
+        if not len(others):
+            return 1.0
+        z = (self.scores()[item] - self.scores()[others]) / self.deviations_from(item)[others]
+        return float(np.prod(ndtr(z)))
 
     def _by_scale(self, first: int, second: int) -> Floats:
         mean, var = self.gap(first, second)

@@ -1,0 +1,308 @@
+"""Winner: the best item without any model of the answers; docs/assumptions.md has the proof.
+
+until one item is left:
+    evaluate    multiply the process of each item shown by its factor, in planning order      evidence.betting
+    exclude     every item whose process ever reached 1/delta
+    choose      the likeliest best item and a rival that may be as good                       `_pair`
+    fix         what every expert predicts for both, before the answer                        `Winner.stage_of`
+
+Features and past answers guide the search and size the bets (`glm.item_scores`); the proof needs neither to be right.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from surepick import validate
+from surepick._arrays import Floats, Integers
+from surepick.errors import InvalidInput
+from surepick.evidence.betting import WinnerEvidence, experts
+from surepick.glm import Tally
+from surepick.glm.item_scores import ItemScores
+from surepick.guarantee import Guarantee
+from surepick.identify.policy import Plan, Wait, checked_answers, checked_limits
+from surepick.identify.problem import NOTHING, Problem
+from surepick.identify.stages import ENOUGH, StageRecord, numbered
+from surepick.identify.verdict import Rival, Status, Verdict
+
+ASSUMPTION = (
+    "One item wins each of its comparisons with probability at least one half, whatever happened before; nothing is "
+    "assumed about features, about the other items, or about judges being alike."
+)
+
+SPARE = 0.5
+"""Nats beyond the threshold that questions already out are expected to bring before judges wait."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Winner:
+    """Excludes every item that loses too often; proved at any sampling rule, any delay and any stopping time.
+
+    `budget` ends the search with the best guess. `missing` says what a question without an answer means: "ignorable",
+    that whether an answer comes does not depend on what it would have been, or "charged", that it may, and the worst
+    is assumed. It takes at least five questions per item, however good the features are.
+    """
+
+    delta: float = 0.05
+    budget: int = ENOUGH
+    missing: Literal["ignorable", "charged"] = "ignorable"
+
+    name = "winner"
+    guarantee = Guarantee.PROVED
+    statement = "Excludes the winner with probability at most delta, at any time (docs/assumptions.md, Theorem 1)."
+    assumptions = (ASSUMPTION,)
+
+    def __post_init__(self) -> None:
+        checked_limits(self.delta, 0.0, self.budget)
+        validate.one_of("missing", self.missing, ("ignorable", "charged"))
+
+    def start(self, problem: Problem) -> "WinnerState":
+        """The state before the first question; refuses problems that ask anything but comparisons."""
+        if len(problem.items) > 1 and (problem.position or np.any(problem.about == NOTHING)):
+            raise InvalidInput(
+                "The winner of comparisons needs questions that compare two items, without a position coordinate; "
+                "use Problem.from_pairs(items), or the policy Anytime for other questions."
+            )
+        items = len(problem.items)
+        return WinnerState(
+            problem,
+            self.delta,
+            self.missing == "charged",
+            WinnerEvidence.of(items),
+            ItemScores.of(problem.points, items),
+        )
+
+    def plan(self, state: "WinnerState", rng: np.random.Generator) -> Plan | Wait | Verdict:
+        """The next question, whether or not earlier ones are open; or the final verdict."""
+        state = state.evaluated
+        verdict = self.verdict(state)
+        if verdict.status.final:
+            return verdict
+        if state.asked >= self.budget:
+            if state.evaluated_stages < len(state.stages):
+                return Wait("The budget is spent; answers to questions handed out are still to come.")
+            return replace(
+                verdict,
+                status=Status.BUDGET_SPENT,
+                reason=f"The budget of {self.budget:,} questions is spent. {verdict.reason} Raise the budget.",
+            )
+        pair = _pair(state, rng)
+        if pair is None:
+            return Wait("What is asked already may decide; its answers are still to come.")
+        counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
+        counts[pair] = 1
+        return self.stage_of(state, counts)
+
+    def stage_of(self, state: "WinnerState", counts: Integers) -> Plan:
+        """A stage that asks each measurement `counts` times, whoever chose them.
+
+        The predictions are fixed here, from the answers that are in: factors may depend on answers to questions planned
+        before, and on nothing later. Questions of one stage are predicted alike.
+        """
+        where = np.flatnonzero(counts)
+        predicted = [state.predict(int(measurement)).tolist() for measurement in where]
+        return Plan(len(state.stages), where, counts[where], {"shares": predicted})
+
+    def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
+        """The state after this stage was planned; stages answered by then are evaluated for good."""
+        state = state.evaluated
+        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)))
+
+    def update(self, state: "WinnerState", stage: int, tally: Tally) -> "WinnerState":
+        """Record all answers to a stage that there are by now; stages already evaluated stay as they are."""
+        record = numbered(state.stages, stage)
+        pulls, wins = checked_answers(record.plan, tally)
+        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins))
+
+    def close(self, state: "WinnerState", stage: int) -> "WinnerState":
+        """Take the answers a stage has as all it will get."""
+        return state.with_stage(stage, replace(numbered(state.stages, stage), closed=True))
+
+    def verdict(self, state: "WinnerState") -> Verdict:
+        """What the evaluated stages say: final where they decide, otherwise `open`."""
+        state = state.evaluated
+        problem, alive = state.problem, state.alive
+        leader = state.leader
+        if len(alive) == 1:
+            return self._say(state, Status.CERTAIN, int(alive[0]))
+        if len(alive) == 0:
+            # Under (W) this has probability at most delta: the assumption itself is refuted.
+            return self._say(
+                state,
+                Status.NO_WINNER,
+                leader,
+                "Every item was excluded: no item gets its fair share of every comparison. Preferences may go in a "
+                "circle, or judges may answer from different tastes.",
+            )
+        chance = state.chance_of(leader)
+        return self._say(
+            state,
+            Status.OPEN,
+            leader,
+            f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best of them with "
+            f"probability about {chance:.2f} (heuristic).",
+        )
+
+    def _say(self, state: "WinnerState", status: Status, best: int, reason: str = "") -> Verdict:
+        """The verdict; rivals with the least evidence against them first."""
+        problem, reached = state.problem, state.evidence.reached
+        order = [item for item in np.argsort(reached, kind="stable").tolist() if item != best]
+        evaluated = state.stages[: state.evaluated_stages]
+        return Verdict(
+            status=status,
+            best=problem.names[best],
+            surviving=tuple(problem.names[item] for item in state.alive),
+            delta=self.delta,
+            epsilon=0.0,
+            questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
+            policy=self.name,
+            guarantee=self.guarantee,
+            statement=self.statement,
+            assumptions=(*self.assumptions, *self._about_missing(sum(stage.missing for stage in evaluated))),
+            rivals=tuple(Rival(problem.names[item], -math.inf, math.inf, float(reached[item])) for item in order),
+            reason=reason,
+            also=problem.aliases[best][1:],
+        )
+
+    def _about_missing(self, unanswered: int) -> tuple[str, ...]:
+        if self.missing == "charged" or not unanswered:
+            return ()
+        return (
+            f"{unanswered:,} questions were closed without an answer: whether an answer comes does not depend on what "
+            "it would have been.",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration, with which `policy_from_json` builds an equal one."""
+        return {"name": self.name} | {option.name: getattr(self, option.name) for option in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class WinnerState:
+    """All stages with their answers, the processes after the first `evaluated_stages` of them, and the beliefs."""
+
+    problem: Problem
+    delta: float
+    charge: bool
+    """Whether missing answers are charged the worst."""
+    evidence: WinnerEvidence
+    scores: ItemScores
+    """Beliefs after the evaluated stages."""
+    record: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Answers and wins of each measurement in the evaluated stages."""
+    stages: tuple[StageRecord, ...] = ()
+    evaluated_stages: int = 0
+
+    @property
+    def asked(self) -> int:
+        """Questions planned so far."""
+        return sum(stage.plan.total for stage in self.stages)
+
+    @cached_property
+    def evaluated(self) -> "WinnerState":
+        """With the longest prefix of answered stages evaluated, in planning order: delays then do no harm."""
+        state = self
+        while state.evaluated_stages < len(state.stages) and state.stages[state.evaluated_stages].answered:
+            state = state._after(state.stages[state.evaluated_stages])
+        return state
+
+    def _after(self, stage: StageRecord) -> "WinnerState":
+        """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
+        evidence, scores, record = self.evidence, self.scores, dict(self.record)
+        for place, measurement in enumerate(stage.plan.measurements):
+            shown = self.problem.about[measurement]
+            predicted = np.array(stage.plan.memo["shares"][place])
+            pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
+            for won in (1.0,) * wins + (0.0,) * (pulls - wins):
+                evidence = evidence.update(shown, predicted, [won, 1 - won])
+                scores = scores.update(int(shown[0]), int(shown[1]), won)
+            if self.charge:
+                for _ in range(int(stage.plan.pulls[place]) - pulls):
+                    evidence = evidence.unanswered(shown, predicted)
+            before = record.get(int(measurement), (0, 0))
+            record[int(measurement)] = before[0] + pulls, before[1] + wins
+        return replace(
+            self, evidence=evidence, scores=scores, record=record, evaluated_stages=self.evaluated_stages + 1
+        )
+
+    def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
+        """With what a stage has by now; evidence that was counted for good does not change."""
+        if stage < self.evaluated_stages:
+            return self
+        return replace(self, stages=(*self.stages[:stage], record, *self.stages[stage + 1 :]))
+
+    @cached_property
+    def alive(self) -> Integers:
+        """Items that are not excluded."""
+        return self.evidence.surviving(self.delta)
+
+    @cached_property
+    def beliefs(self) -> ItemScores:
+        """Beliefs after every answer that is in, also to stages that are not evaluated yet."""
+        scores = self.scores
+        for stage in self.stages[self.evaluated_stages :]:
+            for place, measurement in enumerate(stage.plan.measurements):
+                first, second = self.problem.about[measurement].tolist()
+                wins = int(stage.wins[place])
+                for won in (1.0,) * wins + (0.0,) * (int(stage.pulls[place]) - wins):
+                    scores = scores.update(first, second, won)
+        return scores
+
+    @property
+    def leader(self) -> int:
+        """The likeliest best item among those alive, or of all if none is."""
+        candidates = self.alive if len(self.alive) else np.arange(len(self.problem.items))
+        return int(candidates[np.argmax(self.beliefs.scores()[candidates])])
+
+    def chance_of(self, item: int) -> float:
+        """About the posterior probability that this item is the best of those alive; heuristic."""
+        others = self.alive[self.alive != item]
+        return self.beliefs.chance_of_best(item, others)
+
+    def predict(self, measurement: int) -> Floats:
+        """Shares that the experts predict for the two items of a question: items × experts."""
+        first, second = self.problem.about[measurement].tolist()
+        chance = self.beliefs.predict(first, second)
+        asked, wins = self.record.get(measurement, (0, 0))
+        own = (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov's estimate
+        return experts([chance, 1 - chance], [own, 1 - own])
+
+
+def _pair(state: WinnerState, rng: np.random.Generator) -> int | None:
+    """The next comparison: the leader against a rival drawn by how likely it is to be as good.
+
+    A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
+    starves rivals that were unlucky early. None where the questions out are expected to exclude every rival.
+    """
+    leader, alive, beliefs = state.leader, state.alive, state.beliefs
+    rivals = alive[alive != leader]
+    wanting = rivals[_expected_nats(state)[rivals] < math.log(1 / state.delta) + SPARE]
+    if not len(wanting):
+        return None
+    gaps = beliefs.scores()[leader] - beliefs.scores()[wanting]
+    z = np.maximum(gaps, 0.0) / beliefs.deviations_from(leader)[wanting]
+    odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
+    rival = int(rng.choice(wanting, p=odds / odds.sum()))
+    comparing = state.problem.comparing
+    if (leader, rival) in comparing:
+        return comparing[leader, rival]
+    # Not every pair can be asked: then the opponent to whom the rival is likeliest to lose.
+    opponents = [second for first, second in comparing if first == rival]
+    best = max(opponents, key=lambda opponent: beliefs.predict(opponent, rival))
+    return comparing[best, rival]
+
+
+def _expected_nats(state: WinnerState) -> Floats:
+    """Evidence against each item that is there or expected from the questions that are out."""
+    nats = state.evidence.reached.copy()
+    for stage in state.stages[state.evaluated_stages :]:
+        for place, measurement in enumerate(stage.plan.measurements):
+            first, second = state.problem.about[measurement].tolist()
+            chance = state.beliefs.predict(first, second)
+            loser, q = (second, chance) if chance > 0.5 else (first, 1 - chance)
+            nats[loser] += stage.plan.pulls[place] * (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q)))
+    return nats
