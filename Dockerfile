@@ -1,9 +1,9 @@
-# The live service on a volume: docker run -p 8000:8000 -e SUREPICK_TOKEN=... -v surepick:/data surepick
+# The live service, with its data on a volume: docker run -p 8000:8000 -e SUREPICK_TOKEN=... -v surepick:/data surepick
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE CHANGELOG.md requirements.lock ./
 COPY src src
-# The versions that were tested; all of them are wheels, so nothing is compiled.
+# The tested versions. All of them are wheels, so nothing is compiled.
 RUN python -m venv /app && pip install --no-cache-dir "$(grep -o '^uv==[^ ]*' requirements.lock)" \
     && uv pip install --no-cache --compile-bytecode --python /app/bin/python --constraint requirements.lock '.[service]'
 
@@ -15,5 +15,5 @@ WORKDIR /data
 ENV OPENBLAS_NUM_THREADS=1 SUREPICK_DATABASE=sqlite:////data/surepick.db
 EXPOSE 8000
 HEALTHCHECK CMD ["/app/bin/python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/health')"]
-# Refuses to start without SUREPICK_TOKEN: the address is public.
+# The service refuses to start without SUREPICK_TOKEN, because the address is public.
 ENTRYPOINT ["/app/bin/surepick", "serve", "--host", "0.0.0.0"]

@@ -1,4 +1,4 @@
-"""A directive that lists every command with its arguments and options, from the command line itself."""
+"""A Sphinx directive that lists every command with its arguments and options, from the help texts."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from surepick.cli import app
 
 
 class CliReference(SphinxDirective):
-    """One section a command: what it does, how it is called, and a table of its options."""
+    """One section per command: description, usage and options."""
 
     def run(self) -> list[nodes.Node]:
-        """The sections."""
+        """Return the sections."""
         group: Any = typer.main.get_command(app)
         context = click.Context(group, info_name="surepick")
         return [self._section(name, command, context) for name, command in sorted(group.commands.items())]
@@ -44,6 +44,6 @@ def _options(parameters: list[Any]) -> nodes.Node:
 
 
 def setup(site: Sphinx) -> dict[str, bool]:
-    """Make the directive known."""
+    """Register the directive."""
     site.add_directive("cli-reference", CliReference)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""The documentation site: these pages, the API from docstrings, the command line from its own help."""
+"""Sphinx configuration: the pages, the API from docstrings, and the command line from its help texts."""
 
 import sys
 from pathlib import Path
@@ -22,14 +22,14 @@ html_title = "surepick"
 html_static_path: list[str] = []
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
-"""Signatures in full would be longer than what they say; the text names arguments and what they mean."""
+"""Full signatures would hide the text, which describes the arguments."""
 python_use_unqualified_type_names = True
 suppress_warnings = ["myst.xref_missing", "config.cache"]
-"""Links to files of the repository that are no pages (sources, README) are checked by the tests, not here."""
+"""Links to files that are not pages (sources, README) are checked by the tests instead."""
 
 
 def setup(app: Any) -> None:
-    """Docstrings say |x| for an absolute value, which would be a substitution."""
+    """Escape |x| in docstrings: it means an absolute value there and a substitution in reStructuredText."""
     app.connect("autodoc-process-docstring", _escape_bars)
 
 

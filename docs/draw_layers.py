@@ -7,47 +7,47 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "images" / "layers.svg"
-FLOORS = {
-    "cli": "edges",
-    "service": "edges",
-    "report": "edges",
+GROUPS = {
+    "cli": "interfaces",
+    "service": "interfaces",
+    "report": "interfaces",
     "judges": "sessions",
     "session": "sessions",
     "registry": "policies",
     "identify": "policies",
     "limits": "statistics",
     "glm": "statistics",
-    "linalg": "ground",
-    "validate": "ground",
-    "errors": "ground",
+    "linalg": "foundations",
+    "validate": "foundations",
+    "errors": "foundations",
 }
-"""The name of the floor a layer belongs to, by one of its modules."""
+"""The group that starts at a layer, by one of the layer's packages."""
 HEIGHT, LEFT, WIDTH, GAP = 40, 120, 720, 8
 
 
 def layers() -> list[list[str]]:
-    """Rows of modules from the top of the house to the ground."""
+    """Rows of packages, from the top layer to the bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    rows = next(each["layers"] for each in contracts if each["type"] == "layers")
+    rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [re.findall(r"\w+", row) for row in rows]
 
 
 def picture() -> str:
-    """The house as an SVG: a row of boxes a layer; whatever a box imports stands in a row below."""
-    rows, parts, floor = layers(), [], ""
+    """An SVG with one row of boxes per layer; a package imports only from rows below its own."""
+    rows, parts, group = layers(), [], ""
     for number, row in enumerate(rows):
         top = number * (HEIGHT + GAP) + GAP
-        name = next((FLOORS[module] for module in row if module in FLOORS), floor)
-        if name != floor:
+        name = next((GROUPS[package] for package in row if package in GROUPS), group)
+        if name != group:
             parts.append(f'<text x="{LEFT - 16}" y="{top + 25}" text-anchor="end" fill="#777">{escape(name)}</text>')
-            floor = name
+            group = name
         width = (WIDTH - GAP * (len(row) - 1)) / len(row)
-        for place, module in enumerate(row):
+        for place, package in enumerate(row):
             x = LEFT + place * (width + GAP)
             parts.append(
                 f'<rect x="{x:.0f}" y="{top}" width="{width:.0f}" height="{HEIGHT}" rx="6" fill="#eef4f1" '
                 f'stroke="#2c6e54"/><text x="{x + width / 2:.0f}" y="{top + 25}" text-anchor="middle" fill="#143d2d">'
-                f"{escape(module)}</text>"
+                f"{escape(package)}</text>"
             )
     height = len(rows) * (HEIGHT + GAP) + GAP
     return (

@@ -3,8 +3,8 @@
     export LLM_URL=https://models.example/v1/chat/completions LLM_KEY=secret LLM_MODEL=some-model
     surepick find answers.csv --judge "python examples/llm_judge.py --criterion 'Which answer is more helpful?'"
 
-Any endpoint of the common chat-completions format will do. Reads one question a line, writes one answer a line; what
-goes wrong ends the program with a sentence, and surepick starts it anew. Only the standard library is used.
+Works with any endpoint that uses the common chat-completions format. Reads one question per line and writes one answer
+per line. An error ends the program with a sentence, and surepick restarts it. Uses only the standard library.
 """
 
 import argparse
@@ -27,7 +27,7 @@ TRY_AGAIN = (408, 409, 429, 500, 502, 503, 504)
 
 
 def main() -> None:
-    """Answer until there are no more questions."""
+    """Answer questions until standard input ends."""
     options = _options()
     models = itertools.cycle(options.model)
     for line in sys.stdin:
@@ -43,12 +43,14 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Asks a language model, a JSON question a line.")
-    parser.add_argument("--criterion", default="Which is better?", help="What to judge by.")
-    parser.add_argument("--model", action="append", help="Asked in turn, if several; LLM_MODEL unless told.")
-    parser.add_argument("--temperature", type=float, default=1.0, help="At 0 answers repeat and prove nothing.")
-    parser.add_argument("--price", type=float, default=0.0, help="Of a million tokens, for the field cost.")
-    parser.add_argument("--retries", type=int, default=4, help="When the server is busy.")
+    parser = argparse.ArgumentParser(description="Asks a language model; reads one JSON question per line.")
+    parser.add_argument("--criterion", default="Which is better?", help="The question to ask about the candidates.")
+    parser.add_argument("--model", action="append", help="Model name [LLM_MODEL]; several models are asked in turn.")
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, help="Sampling temperature; at 0 answers are not independent."
+    )
+    parser.add_argument("--price", type=float, default=0.0, help="Price per million tokens, for the field cost.")
+    parser.add_argument("--retries", type=int, default=4, help="How often to retry when the server is busy.")
     options = parser.parse_args()
     options.model = options.model or [os.environ.get("LLM_MODEL", "")]
     if "LLM_URL" not in os.environ:
@@ -71,7 +73,7 @@ def _messages(question: dict[str, Any], criterion: str) -> list[dict[str, str]]:
 
 
 def _asked(messages: list[dict[str, str]], model: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The server's reply; a busy server is asked again, ever more slowly."""
+    """The server's reply; retries with increasing delays while the server is busy."""
     body = {"model": model, "messages": messages, "temperature": options.temperature, "max_tokens": 5}
     request = urllib.request.Request(
         os.environ["LLM_URL"],
@@ -85,15 +87,15 @@ def _asked(messages: list[dict[str, str]], model: str, options: argparse.Namespa
                 return reply
         except urllib.error.HTTPError as error:
             if error.code not in TRY_AGAIN or attempt >= options.retries:
-                sys.exit(f"The model's server says {error.code} {error.reason}.")
+                sys.exit(f"The model server replied {error.code} {error.reason}.")
             time.sleep(float(error.headers.get("Retry-After") or 0.5 * 2**attempt))
         except urllib.error.URLError as error:
-            sys.exit(f"The model's server cannot be reached ({error.reason}).")
+            sys.exit(f"The model server cannot be reached ({error.reason}); check LLM_URL.")
     raise AssertionError
 
 
 def _one_word(text: str) -> str:
-    """The first word that is an answer; without one the question is skipped."""
+    """The first word that is an answer; if there is none, skip the question."""
     words = (word.strip(".,:;!*\"'()[]").upper() for word in text.split())
     return next((ANSWERS[word] for word in words if word in ANSWERS), "skip")
 

@@ -12,7 +12,7 @@ SHOWN = 4000
 
 
 def main() -> None:
-    """Draw the clicks and write both files beside this one."""
+    """Simulate the clicks and write both files next to this one."""
     rng = np.random.default_rng(2021)
     here = Path(__file__).parent
     variants = [(1, *bits) for bits in itertools.product((0, 1), repeat=3)]

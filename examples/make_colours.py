@@ -1,6 +1,6 @@
-"""Writes colours.csv: sixty of the named colours of CSS, spread evenly over what a screen can show.
+"""Writes colours.csv: sixty named CSS colours, spread evenly over the colours a screen can show.
 
-Starting from white, the colour farthest in CIELAB from all chosen ones is added until there are sixty.
+Starting from white, repeatedly adds the colour that is farthest in CIELAB from all colours chosen so far.
 """
 
 import csv
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import CSS4_COLORS
 
-from surepick.io.colours import cielab, parse_colour
+from surepick.io.items import cielab, parse_colour
 
 WANTED = 60
 WORDS = ("light", "medium", "dark", "deep", "pale", "blanched", "dodger", "corn", "midnight", "steel", "sky", "sea",
@@ -28,7 +28,7 @@ def spoken(name: str) -> str:
 
 
 def main() -> None:
-    """Choose and write."""
+    """Choose the colours and write the file."""
     colours = {name: code.lower() for name, code in sorted(CSS4_COLORS.items()) if "grey" not in name}
     names = list(colours)
     places = cielab(np.array([parse_colour(colours[name]) for name in names]))

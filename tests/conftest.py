@@ -15,11 +15,12 @@ settings.load_profile("surepick")
 
 def pytest_configure() -> None:
     """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
-    folder = Path(__file__).parent.parent / "src/surepick/contextual/compiled"
-    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
-    for index in folder.glob("__pycache__/*.nbi"):
-        if index.stat().st_mtime < newest:
-            index.unlink(missing_ok=True)
+    rooms = [Path(__file__).parent.parent / "src/surepick" / name for name in ("glm", "contextual")]
+    newest = max((room / "kernels.py").stat().st_mtime for room in rooms)
+    for room in rooms:
+        for index in room.glob("__pycache__/*.nbi"):
+            if index.stat().st_mtime < newest:
+                index.unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ def bench(
     from surepick_experiments.benches import BENCHES
 
     if name == "list":
-        for each in sorted(BENCHES):
-            print(each)
+        for bench_name in sorted(BENCHES):
+            print(bench_name)
         return
     if name not in BENCHES:
         raise InvalidInput(f"There is no bench {name!r}; there are {', '.join(sorted(BENCHES))}.")

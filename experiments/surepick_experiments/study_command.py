@@ -38,8 +38,8 @@ def study(
 
     console = Console()
     if name == "list":
-        for each in sorted(MODULES):
-            console.print(f"[bold]{each}[/bold]  {find_study(each).about}")
+        for study_name in sorted(MODULES):
+            console.print(f"[bold]{study_name}[/bold]  {find_study(study_name).about}")
         return
     chosen = find_study(name)
     try:

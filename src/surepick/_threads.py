@@ -17,7 +17,7 @@ for _library in ("numpy.linalg", "scipy.linalg"):
     import_module(_library)  # both pools must be loaded before they are looked up
 
 LARGE = 2e9
-"""Floating-point operations from which on several threads are worth waking."""
+"""From this many floating-point operations on, several threads are faster than one."""
 
 _lock = Lock()
 _small, _large = 0, 0
@@ -39,6 +39,7 @@ def threads_for(operations: float) -> Iterator[None]:
 
 
 def _count(large: bool, change: int) -> None:
+    """Enter or leave a context; the pools are set only when the rule (small work and no large work) changes."""
     global _small, _large
     with _lock:
         before = _small > 0 and _large == 0

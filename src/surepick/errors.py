@@ -6,11 +6,11 @@ class SurepickError(Exception):
 
 
 class InvalidInput(SurepickError, ValueError):
-    """What was passed in cannot be used; the message shows the value and the way out."""
+    """What was passed in cannot be used; the message shows the value received and a remedy."""
 
 
 class NotIdentifiable(InvalidInput):
-    """The measurements cannot tell what is asked, however many answers come in."""
+    """The measurements cannot determine what is asked, however many answers come in."""
 
 
 class CertificateRefused(SurepickError):

@@ -15,7 +15,7 @@ RANK_TOLERANCE = 1e-9
 is below this fraction of the largest."""
 
 ROWS_PER_BLOCK = 4096
-"""Long matrices are passed over in blocks of this many rows, so that temporaries stay in the cache."""
+"""Long matrices are processed in blocks of this many rows, so that temporaries stay in the cache."""
 
 
 def blocks(rows: Floats) -> Iterator[slice]:
@@ -70,7 +70,7 @@ class Span:
 def span_of(rows: Floats) -> Span:
     """Find the space spanned by the rows; O(n d²) time, O(d²) memory beyond a block of rows.
 
-    A well-conditioned Gram matrix of the scaled columns settles full rank in one pass; only otherwise is
+    A well-conditioned Gram matrix of the scaled columns proves full rank in one pass; only otherwise is
     the triangular factor of the rows decomposed, whose singular values resolve RANK_TOLERANCE.
     """
     dimension = rows.shape[1]
@@ -105,6 +105,7 @@ def span_of(rows: Floats) -> Span:
 
 def _clearly_full_rank(gram: Floats) -> bool:
     """Whether a Gram matrix, its columns scaled to length one, is far from singular; False if it was out of range."""
+    # Squares outside this range have lost digits to under- or overflow.
     squares = gram.diagonal()
     if not (squares.min() > 1e-200 and squares.max() < 1e200):
         return False
@@ -169,7 +170,7 @@ def norms(rows: Floats, *, axis: int = 1) -> Floats:
 def distinct_lines(vectors: Floats) -> Floats:
     """One representative for every line through the origin (x and c·x lie on one), none for zero; O(p d log p).
 
-    Every coordinate is rounded to twelve digits of its own: that may count one line twice, but never two as one,
+    Every coordinate is rounded to twelve digits of its own: one line may be counted twice, but never two lines as one,
     however different the units of the coordinates.
     """
     some = vectors[vectors.any(axis=1)]

@@ -8,23 +8,18 @@ from numpy.typing import ArrayLike
 from surepick import validate
 from surepick.baselines.eco_log import EcoLog
 from surepick.baselines.gl_gape import GlGapE
-from surepick.baselines.greedy import Greedy
+from surepick.baselines.intervals import interval_faury, interval_li, interval_printed, interval_wald
 from surepick.baselines.logistic_ucb import LogisticUcb
-from surepick.baselines.ofu_glb import OfuGlb
-from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.ofu import OfuGlb, OfuLog
 from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
-from surepick.baselines.printed_intervals import interval_printed
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_glm_r import RageGlmR
 from surepick.baselines.rage_linear import RageLinear
-from surepick.baselines.rival_intervals import interval_faury, interval_li, interval_wald
-from surepick.baselines.square_cb import SquareCb
+from surepick.baselines.simple import Greedy, LogisticThompson, SquareCb, UniformArms
 from surepick.baselines.sup_cb_glm import SupCbGlm
-from surepick.baselines.thompson import LogisticThompson
 from surepick.baselines.ucb_glm import UcbGlm
-from surepick.baselines.uniform import UniformArms
-from surepick.confidence.anytime import interval_anytime, plug_in_evidence
-from surepick.confidence.corrected import interval_corrected
+from surepick.confidence.anytime import ConfidenceSet, interval_anytime
+from surepick.confidence.fixed_design import interval_corrected
 from surepick.confidence.result import Data, Intervals, Tallies, pooled
 from surepick.contextual.likelihood_ratio import LikelihoodRatioUcb
 from surepick.contextual.one_pass import OnePassUcb
@@ -158,7 +153,7 @@ def intervals_by_name(
     estimate = fitted or fit(pooled(answers))
     ordered = data == "fixed" or not isinstance(answers, Tally)
     shared = "anytime" in methods and ordered
-    evidence = plug_in_evidence(answers, data=data, order_seed=order_seed) if shared else None
+    confidence_set = ConfidenceSet.of(answers, data=data, order_seed=order_seed) if shared else None
 
     known: _Known = {
         "delta": delta,
@@ -170,12 +165,14 @@ def intervals_by_name(
     }
 
     def corrected(form: Literal["query", "ellipsoid"]) -> Intervals:
-        return interval_corrected(answers, queries, form=form, order_seed=order_seed, evidence=evidence, **known)
+        return interval_corrected(
+            answers, queries, form=form, order_seed=order_seed, confidence_set=confidence_set, **known
+        )
 
     run: dict[str, Callable[[], Intervals]] = {
         "corrected": lambda: corrected("query"),
         "corrected-ellipsoid": lambda: corrected("ellipsoid"),
-        "anytime": lambda: interval_anytime(answers, queries, delta=delta, data=data, evidence=evidence),
+        "anytime": lambda: interval_anytime(answers, queries, delta=delta, data=data, confidence_set=confidence_set),
         "printed": lambda: interval_printed(answers, queries, form="known", **known),
         "printed-empirical": lambda: interval_printed(answers, queries, form="empirical", **known),
         "li": lambda: interval_li(answers, queries, delta=delta, data=data, norm_bound=norm_bound, fitted=estimate),

@@ -106,7 +106,7 @@ class LogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return self
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Log-odds of `classes_[1]`, one a row."""
+        """Log-odds of `classes_[1]`, one per row."""
         rows = self._checked_rows(X)
         return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
 

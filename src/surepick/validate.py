@@ -64,14 +64,14 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
 
 
 def matrix(name: str, value: ArrayLike, *, columns: int | None = None, empty: bool = False) -> Floats:
-    """Return `value` as a finite two-dimensional float array, one vector a row.
+    """Return `value` as a finite two-dimensional float array, one vector per row.
 
     `columns` fixes the length of a row. An array without rows is refused unless `empty`.
     """
     array = _floats(name, value)
     if array.ndim != 2:
         raise InvalidInput(
-            f"{name} must be two-dimensional, one vector a row, got {array.ndim} dimension(s) "
+            f"{name} must be two-dimensional, one vector per row, got {array.ndim} dimension(s) "
             f"of shape {array.shape}; a single vector is passed as [vector]."
         )
     if columns is not None and array.shape[1] != columns:
@@ -87,7 +87,7 @@ def matrix(name: str, value: ArrayLike, *, columns: int | None = None, empty: bo
 def vector(name: str, value: ArrayLike, *, length: int, tiny: bool = False) -> Floats:
     """Return `value` as a finite one-dimensional float array of the given length.
 
-    `tiny` accepts it however small: a point may be, a direction may not.
+    `tiny` accepts entries however small: a point may have them, a direction may not.
     """
     array = _floats(name, value)
     if array.shape != (length,):
@@ -103,7 +103,7 @@ def counts(name: str, value: ArrayLike, *, length: int) -> Integers:
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.shape != (length,):
-        raise InvalidInput(f"{name} must be a list of {length} counts, one a row, got shape {array.shape}.")
+        raise InvalidInput(f"{name} must be a list of {length} counts, one per row, got shape {array.shape}.")
     if array.dtype.kind not in "iufb":
         raise InvalidInput(f"{name} must be whole numbers, got values of type {array.dtype}.")
     if array.dtype.kind in "iub" and array.min(initial=0) >= 0 and array.max(initial=0) <= 2**53:

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from surepick import Answers, Anytime, Guarantee, InvalidInput, Problem, Session, check_all, checks
-from surepick.checks import SKIP, TIE, Check
+from surepick.answer import SKIP, TIE
+from surepick.checks import Check
 from surepick.checks.prequential import Expert, highest_likelihood, log_evidence
 from surepick.glm import Tally, fit
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick_experiments.studies import Options, find_study, run_study
 from surepick_experiments.studies.checks import VIOLATIONS, played
 
@@ -169,14 +170,20 @@ def test_what_an_alarm_is_about_is_named() -> None:
     assert judged.p_value == pytest.approx(1 / judged.e_value)
 
 
+def test_tables_read_the_one_vocabulary_of_answers() -> None:
+    words: list[int | str | None] = [1, 0, True, "tie", "skip", None, "model_b", "both bad", "c"]
+    read = Answers.of_pairs(ITEMS, ["a"] * 9, ["b"] * 8 + ["c"], words)
+    assert read.said.tolist() == [1, 0, 1, TIE, SKIP, SKIP, 0, TIE, 0]
+
+
 def test_tables_refuse_what_cannot_be_meant() -> None:
-    with pytest.raises(InvalidInput, match="'perhaps' at row 0"):
+    with pytest.raises(InvalidInput, match=r"Row 0 of the answers: .* got 'perhaps'"):
         table([("a", "b", "perhaps")])
     with pytest.raises(InvalidInput, match="no item named 'd'"):
         table([("a", "d", 1)])
-    with pytest.raises(InvalidInput, match="judges must be one an answer"):
+    with pytest.raises(InvalidInput, match="judges must have one entry per answer"):
         table([("a", "b", 1)], judges=["ann", "bob"])
-    with pytest.raises(InvalidInput, match="one a question, got 2, 1 and 1"):
+    with pytest.raises(InvalidInput, match="one entry per question, got 2, 1 and 1"):
         Answers.of_pairs(ITEMS, ["a", "b"], ["b"], [1])
     with pytest.raises(InvalidInput, match="level must lie strictly between 0 and 1"):
         check_all(table([("a", "b", 1)]), level=1.5)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from surepick import Session
 from surepick.cli import app
+from surepick.judges.terminal import TerminalJudge
 
 COLOURS = Path(__file__).parents[2] / "examples" / "colours.csv"
 
@@ -38,7 +39,7 @@ def events(path: str) -> list[str]:
 def test_answers_are_kept_and_the_next_call_goes_on(here):
     code, shown, asked = typed("abtq", str(COLOURS))
     assert code == 1
-    assert "goes on from there" in " ".join(shown.split())
+    assert "to go on from there" in " ".join(shown.split())
     assert "Question 1" in asked
     log = "colours.answers.jsonl"
     kept = events(log)
@@ -59,15 +60,34 @@ def test_the_last_answer_can_be_taken_back(here):
 
 def test_the_favourite_is_found_and_told(here, monkeypatch):
     monkeypatch.setattr(
-        sys.modules["surepick.cli.ask"]._Conversation,
-        "_ask",
-        lambda self, question: "first" if question.first == "large" else "second",
+        TerminalJudge, "ask", lambda self, question, can_undo: "first" if question.first == "large" else "second"
     )
     code, shown, _ = typed("", "items.csv", "--kind", "both", "--json", "--report", "report.html")
     fields = json.loads(shown)
     assert code == 0
     assert (fields["best"], fields["status"]) == ("large", "certain")
     assert "large" in Path("report.html").read_text()
+
+
+def test_ctrl_c_keeps_the_answer_held_back(here, monkeypatch):
+    def stop_at_the_third(self, question, can_undo):
+        if self.answered() + can_undo == 2:
+            raise KeyboardInterrupt
+        return "first"
+
+    monkeypatch.setattr(TerminalJudge, "ask", stop_at_the_third)
+    code, shown, _ = typed("", str(COLOURS))
+    assert code == 130
+    assert "interrupted" in shown
+    assert events("colours.answers.jsonl").count("answer") == 2
+
+
+def test_the_budget_counts_answers_of_earlier_calls(here):
+    typed("ab", str(COLOURS), "--budget", "2")
+    _, _, asked = typed("aaaa", str(COLOURS), "--budget", "3")
+    assert "Question 3" in asked
+    assert "Question 4" not in asked
+    assert events("colours.answers.jsonl").count("answer") == 3
 
 
 def test_what_was_skipped_does_not_come_again_at_once(here):
@@ -88,7 +108,7 @@ def test_no_question_comes_twice_in_a_row_and_nothing_is_skipped_for_it(here):
 
 def test_other_keys_are_named(here):
     _, _, asked = typed("xq", str(COLOURS))
-    assert "'x' is none of these keys" in asked
+    assert "'x' is not one of these keys" in asked
 
 
 def test_arrow_keys_and_colours_on_a_terminal(here):

@@ -83,10 +83,19 @@ def test_votes_between_items(votes):
     words = [str(votes / "votes.csv"), "--items", str(votes / "items.csv"), "--at", str(votes / "pairs.csv"), "--json"]
     fields = json.loads(surepick("interval", *words))
     assert fields["points"] == ["a − b", "b − c"]
-    assert fields["left_out"] == ["line 122: tie", "line 123: skip"]
+    file = votes / "votes.csv"
+    assert fields["left_out"] == [f"{file}, line 122: tie.", f"{file}, line 123: skip."]
     first, second = next(m for m in fields["methods"] if m["name"] == "anytime")["intervals"]
     assert first["low"] < first["centre"] < first["high"]
     assert 0 < second["low"] < second["centre"] < second["high"]
+
+
+def test_raw_rows_without_an_answer_are_reported(tmp_path):
+    (tmp_path / "raw.csv").write_text("x,answer\n" + "1,True\n1,0.0\n" * 30 + "1,maybe\n1,skip\n1\n")
+    (tmp_path / "at.csv").write_text("x\n1\n")
+    fields = json.loads(surepick("interval", str(tmp_path / "raw.csv"), "--at", str(tmp_path / "at.csv"), "--json"))
+    lines = sorted(int(sentence.split("line ")[1].split(":")[0]) for sentence in fields["left_out"])
+    assert lines == [62, 63, 64]
 
 
 def test_raw_rows_are_read_in_order(tmp_path):
@@ -101,8 +110,12 @@ def test_raw_rows_are_read_in_order(tmp_path):
 @pytest.mark.parametrize(
     ("file", "text", "sentence"),
     [
-        ("votes.csv", "item_a,item_b,winner\na,b,left\n", "line 2: winner must be a, b, tie or skip, got 'left'"),
-        ("votes.csv", "item_a,item_b,winner\na,z,a\n", "line 2: item 'z' is not in the items file"),
+        (
+            "votes.csv",
+            "item_a,item_b,winner\na,b,left\n",
+            "line 2: the answer must be a, b, tie, skip, 1, 0 or",
+        ),
+        ("votes.csv", "item_a,item_b,winner\na,z,a\n", "line 2: there is no item 'z'"),
         ("votes.csv", "item_a,item_b,winner\na,b,tie\n", "no decisive answer"),
         ("items.csv", "item,size,price\na,1,0\na,0,1\n", "'a' more than once"),
         ("items.csv", "item,size\na,big\n", "line 2: column 'size' must be a number, got 'big'"),

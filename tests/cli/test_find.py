@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from surepick import Problem, Session, verify_certificate
 from surepick.cli import app, main
-from surepick.cli.runner import Search
-from surepick.judges.panel import SimulatedPanel
+from surepick.judges import ReproducibleJudge
+from surepick.session import AskLoop, FunctionJudge
 
 STABLE = [
     "best",
@@ -97,7 +97,7 @@ def test_the_table_names_the_best_and_what_others_need(folder):
         "--ranks",
     ]
     shown = CliRunner().invoke(app, words, catch_exceptions=False).output
-    for word in ("B is the best of 4", "proved", "never saw", "RAGE-GLM as printed", "can do with fewer", "ranks"):
+    for word in ("B is the best of 4 items", "Proved", "never saw", "RAGE-GLM as printed", "needs fewer", "ranks"):
         assert word in " ".join(shown.split())
 
 
@@ -111,14 +111,14 @@ def test_undecided_is_said_and_told_by_the_exit_code(folder):
 def test_what_is_said_without_a_decision_is_said_once(folder):
     words = ["find", str(folder / "items.csv"), "--simulate", "--budget", "3"]
     said = " ".join(CliRunner().invoke(app, words, catch_exceptions=False).output.split())
-    assert said.startswith("Not decided. The best guess of 4 is ")
+    assert said.startswith("Not decided; the best guess of 4 items is ")
     assert said.count("not excluded") == 1
     assert said.count("is spent") == 1
     votes = folder / "votes.csv"
     votes.write_text("item_a,item_b,winner\na,b,b\nb,c,a\nc,d,b\n")
     words = ["find", str(folder / "items.csv"), "--answers", str(votes)]
     said = " ".join(CliRunner().invoke(app, words, catch_exceptions=False).output.split())
-    assert said.startswith("Not decided (votes ran out). The best guess of 4 is ")
+    assert said.startswith("Not decided (votes ran out); the best guess of 4 items is ")
 
 
 def test_a_judge_who_prefers_the_place_is_seen_through(folder):
@@ -180,7 +180,7 @@ def test_a_price_counts_answers_that_were_logged_without_one():
     session.tell(session.ask()[0].id, 1)
     session.tie(session.ask()[0].id)
     session.tell(session.ask()[0].id, 0, cost=3.0)
-    assert Search(session, SimulatedPanel(np.ones(1), 0), price=0.5).spent == 4.0
+    assert AskLoop(session, FunctionJudge(ReproducibleJudge(np.ones(1), 0)), price=0.5).spent == 4.0
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_interrupted_by_the_user_it_keeps_what_was_answered(folder):
     shown, _ = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "interrupted" in shown
-    assert "goes on from there" in " ".join(shown.split())
+    assert "to go on from there" in " ".join(shown.split())
     kept = Session.resume(log).answered
     fields = found(folder / "items.csv", "--judge", command, "--state", log)
     assert fields["best"] == "b"
@@ -260,7 +260,7 @@ def test_another_search_does_not_go_on_with_a_log(folder, capsys, monkeypatch):
         ([], "exactly one of --judge"),
         (["--simulate", "--judge", "x"], "exactly one of --judge"),
         (["--judge", "no-such-program-anywhere"], "cannot be started"),
-        (["--judge", "'unclosed"], "is no command line"),
+        (["--judge", "'unclosed"], "is not a command line"),
         (["--simulate", "--delta", "2"], "delta"),
         (["--simulate", "--policy", "best"], "no policy 'best'"),
         (["--simulate", "--pca", "7"], "--pca must be from 1 to 2"),
@@ -384,13 +384,14 @@ def test_the_report_is_one_escaped_file_with_pictures(folder):
     text = page.read_text()
     assert text.count("<svg") == 3
     assert "<b>A</b>" not in text
-    assert "The chance that this is wrong is at most 5%" in text
+    assert "names a wrong item with probability at most 5%" in text
     for word in (
         "How it went",
         "Where all items stand",
         "What was asked about",
-        "What has to be true",
-        "The same again",
+        "Assumptions and checks",
+        "Data preparation",
+        "How to repeat this",
     ):
         assert word in text
     assert "http" not in text.replace("http://www.w3.org", "").replace("https://matplotlib.org", "").replace(

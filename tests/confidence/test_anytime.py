@@ -12,26 +12,30 @@ from scipy.optimize import minimize
 
 from helpers import most_failures, sigmoid
 from surepick import Guarantee, InvalidInput, Tally
-from surepick.confidence import Evidence, in_given_order, interval_anytime, plug_in_evidence
+from surepick.confidence import ConfidenceSet, in_given_order, interval_anytime
 from surepick.glm import probability_of_yes
-from surepick.glm.loss import CountProblem
+from surepick.glm.fit import CountProblem
 
 SEEDS = st.integers(0, 2**32 - 1)
 QUESTIONS = np.array([[1.0], [0.3], [-2.0]])
 
 
-def peeking(evidence: Evidence) -> Evidence:
+def with_offsets(region: ConfidenceSet, offsets: np.ndarray) -> ConfidenceSet:
+    return dataclasses.replace(region, evidence=dataclasses.replace(region.evidence, offsets=offsets))
+
+
+def peeking(region: ConfidenceSet) -> ConfidenceSet:
     """Negative control: every batch is predicted by an estimate that has already seen it."""
     fits = [
-        CountProblem(evidence.rows, pulls, wins).solve(ridge=0.1, start=None)
-        for pulls, wins in zip(evidence.pulls, evidence.wins, strict=True)
+        CountProblem(region.rows, pulls, wins).solve(ridge=0.1, start=None)
+        for pulls, wins in zip(region.evidence.pulls, region.evidence.wins, strict=True)
     ]
     weights = [math.log((j + 1) * (j + 2)) for j in range(len(fits))]
-    return dataclasses.replace(evidence, offsets=np.array([-f.loss - w for f, w in zip(fits, weights, strict=True)]))
+    return with_offsets(region, np.array([-f.loss - w for f, w in zip(fits, weights, strict=True)]))
 
 
-def as_it_is(evidence: Evidence) -> Evidence:
-    return evidence
+def as_it_is(region: ConfidenceSet) -> ConfidenceSet:
+    return region
 
 
 # Mean one, exactly.
@@ -48,7 +52,7 @@ def mean_evidence(theta: np.ndarray, answers: int, change) -> float:
             yes = sigmoid(float(question @ theta))
             probability *= yes if answer else 1 - yes
             batches.append(Tally([question], [1], [answer]))
-        total += probability * math.exp(change(plug_in_evidence(batches)).log_evidence(theta))
+        total += probability * math.exp(change(ConfidenceSet.of(batches)).log_evidence(theta))
     return total
 
 
@@ -81,7 +85,7 @@ def refuted_ever(rng: np.random.Generator, change, delta: float, dimension: int 
         asked = candidates[:3]
         pulls = rng.integers(1, 12, size=3)
         collected.append(Tally(asked, pulls, rng.binomial(pulls, probability_of_yes(asked @ truth))))
-        if look in (2, 5, 7) and not change(plug_in_evidence(collected)).contains(truth, delta=delta):
+        if look in (2, 5, 7) and not change(ConfidenceSet.of(collected)).contains(truth, delta=delta):
             return True
     return False
 
@@ -101,21 +105,25 @@ def test_false_exclusion_of_counts_put_in_a_random_order(rng, seeded):
     for run in range(runs):
         pulls = np.full(6, 15)
         tally = Tally(vectors, pulls, rng.binomial(pulls, probability_of_yes(vectors @ truth)))
-        evidence = plug_in_evidence(tally, data="fixed", order_seed=run if seeded == "many orders" else 0)
-        refuted += not evidence.contains(truth, delta=delta)
-        control += not dataclasses.replace(evidence, offsets=evidence.offsets + 8).contains(truth, delta=delta)
+        region = ConfidenceSet.of(tally, data="fixed", order_seed=run if seeded == "many orders" else 0)
+        refuted += not region.contains(truth, delta=delta)
+        control += not with_offsets(region, region.evidence.offsets + 8).contains(truth, delta=delta)
     assert refuted <= most_failures(runs, delta)
     assert control > most_failures(runs, delta)  # 8 nats too much evidence would be noticed
 
 
 def test_the_order_of_batches_matters_and_its_seed_only_for_large_ones(rng):
     small = [Tally([[1.0, x]], [1], [x > 0]) for x in rng.normal(size=30)]
-    assert plug_in_evidence(small, order_seed=0).offsets == pytest.approx(plug_in_evidence(small, order_seed=1).offsets)
-    assert plug_in_evidence(small).offsets != pytest.approx(plug_in_evidence(small[::-1]).offsets)
+    assert ConfidenceSet.of(small, order_seed=0).evidence.offsets == pytest.approx(
+        ConfidenceSet.of(small, order_seed=1).evidence.offsets
+    )
+    assert ConfidenceSet.of(small).evidence.offsets != pytest.approx(ConfidenceSet.of(small[::-1]).evidence.offsets)
     large = Tally([[1.0, 0.0], [0.0, 1.0]], [300, 300], [100, 200])
-    first, second = (plug_in_evidence(large, data="fixed", order_seed=seed) for seed in (0, 1))
+    first, second = (ConfidenceSet.of(large, data="fixed", order_seed=seed).evidence for seed in (0, 1))
     assert first.offsets[0] != second.offsets[0]
-    assert plug_in_evidence(large, data="fixed", order_seed=0).offsets == pytest.approx(first.offsets, rel=1e-15)
+    assert ConfidenceSet.of(large, data="fixed", order_seed=0).evidence.offsets == pytest.approx(
+        first.offsets, rel=1e-15
+    )
 
 
 def test_rows_in_given_order_lose_no_answer(rng):
@@ -128,27 +136,27 @@ def test_rows_in_given_order_lose_no_answer(rng):
 # Bounds and sets agree.
 
 
-def small_evidence(seed: int) -> Evidence:
+def small_region(seed: int) -> ConfidenceSet:
     rng = np.random.default_rng(seed)
     dimension = int(rng.integers(1, 4))
     vectors = rng.normal(size=(dimension + 3, dimension)) * rng.choice([0.1, 1.0, 30.0])
     truth = rng.normal(size=dimension) / np.abs(vectors).max()
     pulls = rng.integers(1, 60, size=len(vectors))
     batches = [Tally(vectors, pulls, rng.binomial(pulls, probability_of_yes(vectors @ truth))) for _ in range(3)]
-    return plug_in_evidence(batches)
+    return ConfidenceSet.of(batches)
 
 
-def members(evidence: Evidence, rng: np.random.Generator, delta: float, number: int = 20) -> np.ndarray:
+def members(region: ConfidenceSet, rng: np.random.Generator, delta: float, number: int = 20) -> np.ndarray:
     """Points on the edge of the set, along rays from where the evidence is least."""
-    centre = evidence.span.embed(evidence.least.point)
-    root = np.linalg.inv(np.linalg.cholesky(evidence.least.at.hessian)).T
+    centre = region.span.embed(region.least.point)
+    root = np.linalg.inv(np.linalg.cholesky(region.least.at.hessian)).T
     found = []
     for _ in range(number):
-        ray = evidence.span.embed(root @ rng.normal(size=len(root)))
+        ray = region.span.embed(root @ rng.normal(size=len(root)))
         low, high = 0.0, 100.0
         for _ in range(30):
             middle = (low + high) / 2
-            low, high = (middle, high) if evidence.contains(centre + middle * ray, delta=delta) else (low, middle)
+            low, high = (middle, high) if region.contains(centre + middle * ray, delta=delta) else (low, middle)
         found.append(centre + low * ray)
     return np.array(found)
 
@@ -156,11 +164,11 @@ def members(evidence: Evidence, rng: np.random.Generator, delta: float, number: 
 @settings(max_examples=10)
 @given(SEEDS, st.sampled_from([0.3, 0.05, 1e-4]))
 def test_no_member_of_the_set_lies_outside_the_bounds(seed, delta):
-    evidence, rng = small_evidence(seed), np.random.default_rng(seed)
-    edge = members(evidence, rng, delta)
-    least = evidence.span.embed(evidence.least.point)
-    for query in rng.normal(size=(2, evidence.span.dimension)):
-        low, high = evidence.bounds(query, delta=delta)
+    region, rng = small_region(seed), np.random.default_rng(seed)
+    edge = members(region, rng, delta)
+    least = region.span.embed(region.least.point)
+    for query in rng.normal(size=(2, region.span.dimension)):
+        low, high = region.bounds(query, delta=delta)
         reached = edge @ query
         assert low - 1e-9 <= reached.min()
         assert reached.max() <= high + 1e-9
@@ -171,13 +179,13 @@ def test_no_member_of_the_set_lies_outside_the_bounds(seed, delta):
             (edge[np.argmax(reached)] - least) / scale,
             constraints={
                 "type": "ineq",
-                "fun": lambda u, scale=scale: math.log(1 / delta) - evidence.log_evidence(least + scale * u),
+                "fun": lambda u, scale=scale: math.log(1 / delta) - region.log_evidence(least + scale * u),
             },
             method="SLSQP",
             options={"maxiter": 200, "ftol": 1e-12},
         )
         top = float(query @ (least + scale * best.x))
-        if evidence.log_evidence(least + scale * best.x) <= math.log(1 / delta) + 1e-9:
+        if region.log_evidence(least + scale * best.x) <= math.log(1 / delta) + 1e-9:
             assert top <= high + 1e-7 * (high - low)
             assert top >= high - 2e-3 * (high - low)
 
@@ -185,10 +193,10 @@ def test_no_member_of_the_set_lies_outside_the_bounds(seed, delta):
 @settings(max_examples=15)
 @given(SEEDS, st.sampled_from([0.3, 0.01]))
 def test_the_reach_covers_the_set(seed, delta):
-    evidence, rng = small_evidence(seed), np.random.default_rng(seed)
-    reach = evidence.reach(delta=delta)
-    edge = members(evidence, rng, delta)
-    moved = np.abs((edge - evidence.span.embed(evidence.least.point)) @ evidence.span.embed(evidence.rows).T)
+    region, rng = small_region(seed), np.random.default_rng(seed)
+    reach = region.reach(delta=delta)
+    edge = members(region, rng, delta)
+    moved = np.abs((edge - region.span.embed(region.least.point)) @ region.span.embed(region.rows).T)
     assert moved.max() <= reach
     assert reach <= 40 * moved.max()
 
@@ -196,26 +204,27 @@ def test_the_reach_covers_the_set(seed, delta):
 @settings(max_examples=15)
 @given(SEEDS)
 def test_log_evidence_has_the_derivatives_it_claims_and_a_certified_minimum(seed):
-    evidence, rng = small_evidence(seed), np.random.default_rng(seed)
-    point = evidence.least.point + 0.3 * rng.normal(size=len(evidence.least.point)) / np.abs(evidence.rows).max()
-    at = evidence._derivatives(point)
-    step = 1e-5 / np.abs(evidence.rows).max()
+    region, rng = small_region(seed), np.random.default_rng(seed)
+    point = region.least.point + 0.3 * rng.normal(size=len(region.least.point)) / np.abs(region.rows).max()
+    at = region.evidence.derivatives(point)
+    step = 1e-5 / np.abs(region.rows).max()
     moves = step * np.eye(len(point))
     slopes = [
-        (evidence._derivatives(point + move).value - evidence._derivatives(point - move).value) / (2 * step)
+        (region.evidence.derivatives(point + move).value - region.evidence.derivatives(point - move).value) / (2 * step)
         for move in moves
     ]
     bends = [
-        (evidence._derivatives(point + move).gradient - evidence._derivatives(point - move).gradient) / (2 * step)
+        (region.evidence.derivatives(point + move).gradient - region.evidence.derivatives(point - move).gradient)
+        / (2 * step)
         for move in moves
     ]
-    np.testing.assert_allclose(at.gradient, slopes, rtol=1e-4, atol=1e-4 * np.abs(evidence.rows).max())
-    np.testing.assert_allclose(at.hessian, bends, rtol=1e-3, atol=1e-3 * np.abs(evidence.rows).max() ** 2)
-    lowest = evidence.least.at.value
-    assert evidence._certified(evidence.least) == pytest.approx(lowest, abs=1e-6)
+    np.testing.assert_allclose(at.gradient, slopes, rtol=1e-4, atol=1e-4 * np.abs(region.rows).max())
+    np.testing.assert_allclose(at.hessian, bends, rtol=1e-3, atol=1e-3 * np.abs(region.rows).max() ** 2)
+    lowest = region.least.at.value
+    assert region._certified(region.least) == pytest.approx(lowest, abs=1e-6)
     for _ in range(20):
-        other = evidence.least.point + rng.normal(size=len(point)) / np.abs(evidence.rows).max()
-        assert evidence._derivatives(other).value >= evidence._certified(evidence.least)
+        other = region.least.point + rng.normal(size=len(point)) / np.abs(region.rows).max()
+        assert region.evidence.derivatives(other).value >= region._certified(region.least)
 
 
 @settings(max_examples=10)
@@ -294,11 +303,11 @@ def test_one_answer_says_little_but_nothing_false():
 
 
 def test_a_model_that_nothing_fits_is_said_to_be_refuted():
-    evidence = plug_in_evidence(Tally([[1.0]], [50], [20]), data="fixed")
-    absurd = dataclasses.replace(evidence, offsets=evidence.offsets + 50)
+    region = ConfidenceSet.of(Tally([[1.0]], [50], [20]), data="fixed")
+    absurd = with_offsets(region, region.evidence.offsets + 50)
     assert absurd.is_empty(delta=0.05)
-    assert not evidence.is_empty(delta=0.05)
-    result = interval_anytime(Tally([[1.0]], [50], [20]), [[1.0]], data="fixed", evidence=absurd)
+    assert not region.is_empty(delta=0.05)
+    result = interval_anytime(Tally([[1.0]], [50], [20]), [[1.0]], data="fixed", confidence_set=absurd)
     assert not result.valid
     assert "refuted" in result.reason
     assert (result.low[0], result.high[0]) == (-math.inf, math.inf)
@@ -322,7 +331,7 @@ def test_many_answers_narrow_the_interval_around_the_estimate(pulls):
 def test_single_tallies_of_adaptive_data_cannot_be_used():
     tally = Tally([[1.0]], [5], [2])
     with pytest.raises(InvalidInput, match="need their order"):
-        plug_in_evidence(tally)
+        ConfidenceSet.of(tally)
     result = interval_anytime(tally, [[1.0]])
     assert not result.valid
     assert "need their order" in result.reason

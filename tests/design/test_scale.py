@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from surepick._threads import _pools, threads_for
 from surepick.design import Rows, gap_optimal, pairs_optimal
 from surepick.design import vector_families as directions
-from surepick.design.diameter import Cloud, diameter, farthest_pairs
+from surepick.design.vector_families import PointCloud, diameter, farthest_pairs
 from surepick.linalg import squared_lengths, triangular_factor
 
 
@@ -31,7 +31,7 @@ def test_the_diameter_is_exact(seed, kind, knows):
         "offset": lambda: rng.normal(size=(n, r)) + 1e6,
     }[kind]()
     truth = brute(points)
-    cloud = Cloud.of(points.copy())
+    cloud = PointCloud.of(points.copy())
     guess = farthest_pairs(cloud, np.array([0]))
     low = float(cloud.distances(guess[:, 0], guess[:, 1]).max())
     assert low <= truth * (1 + 1e-7)
@@ -44,7 +44,7 @@ def test_the_diameter_is_exact(seed, kind, knows):
 def test_the_diameter_spans_blocks():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(3000, 3))
-    assert diameter(Cloud.of(points.copy()))[0] == pytest.approx(brute(points), rel=1e-11)
+    assert diameter(PointCloud.of(points.copy()))[0] == pytest.approx(brute(points), rel=1e-11)
 
 
 def test_walking_from_promising_items_finds_the_design_that_looking_at_all_finds(monkeypatch):

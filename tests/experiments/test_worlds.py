@@ -7,7 +7,7 @@ from scipy.io import savemat
 from helpers import write_zappos
 from surepick import InvalidInput, Passive, RageGlm, Session, find_best
 from surepick.glm import probability_of_yes, variance
-from surepick.judges import ExpectedJudge, World, read_votes
+from surepick.judges import ExpectedJudge, RecordedJudge, World
 from surepick.session import Question
 from surepick_experiments.worlds import (
     CATALOGUE,
@@ -124,7 +124,8 @@ def write_votes(folder: Path) -> tuple[Path, Path]:
 
 
 def test_recorded_votes_are_replayed_in_order_whichever_way_round(tmp_path: Path) -> None:
-    problem, judge = read_votes(*write_votes(tmp_path))
+    judge = RecordedJudge.of(*write_votes(tmp_path))
+    problem = judge.problem
     assert problem.names == ("x", "y", "z")
     assert len(problem.measurements) == 3
     assert judge.remaining == 6
@@ -138,9 +139,10 @@ def test_recorded_votes_are_replayed_in_order_whichever_way_round(tmp_path: Path
 
 
 def test_a_search_on_recorded_votes_ends(tmp_path: Path) -> None:
-    problem, judge = read_votes(*write_votes(tmp_path))
+    judge = RecordedJudge.of(*write_votes(tmp_path))
+    problem = judge.problem
     verdict = find_best(problem, judge, policy=Passive(kappa=0.2, budget=2000))
     assert verdict.questions <= 4
     (tmp_path / "answers.csv").write_text("item_a,item_b,winner\np,q,a\n")
-    with pytest.raises(InvalidInput, match="no vote on two"):
-        read_votes(tmp_path / "items.csv", tmp_path / "answers.csv")
+    with pytest.raises(InvalidInput, match="no vote that can be used"):
+        RecordedJudge.of(tmp_path / "items.csv", tmp_path / "answers.csv")

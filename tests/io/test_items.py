@@ -8,8 +8,7 @@ import polars
 import pytest
 
 from surepick import InvalidInput
-from surepick.io.colours import cielab, parse_colour
-from surepick.io.items import read_items
+from surepick.io.items import cielab, parse_colour, read_items
 from surepick.judges import World
 
 COLOURS = Path(__file__).parents[2] / "examples" / "colours.csv"

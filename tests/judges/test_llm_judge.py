@@ -87,4 +87,4 @@ def test_a_refused_key_is_told(server, monkeypatch):
     monkeypatch.setenv("LLM_KEY", "wrong")
     fields = found(server, "--retries", "0")
     assert fields["status"] == "judges failed"
-    assert "The model's server says 401" in fields["troubles"][0]
+    assert "The model server replied 401" in fields["troubles"][0]

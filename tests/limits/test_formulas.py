@@ -29,7 +29,7 @@ from surepick.limits import (
     rho_star,
     sup_logistic_regret,
 )
-from surepick.limits.complexity import items_left, number_of_rounds, printed_gamma
+from surepick.limits.complexity import gamma_of, items_left, number_of_rounds
 
 
 def two_items(gap: float, level: float = 0.0) -> Instance:
@@ -65,7 +65,7 @@ def test_terms_of_random_instances(seed):
         assert instance.best in left
         assert len(left) >= 2
         assert both >= value
-        assert both >= 0.99 * printed_gamma(instance, 0.05) * instance.frame.rank
+        assert both >= 0.99 * gamma_of(instance, 0.05) * instance.basis.rank
         attained = 4.0**k * pairs_optimal(instance.informative, instance.items[left]).value
         assert value <= attained
     assert len(items_left(instance, 1)) == 12

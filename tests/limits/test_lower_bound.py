@@ -14,7 +14,13 @@ from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.glm import probability_of_yes, softplus
 from surepick.guarantee import Guarantee
 from surepick.limits import Instance, LowerBound, alpha, kappa_family, kl_divergence, rho_opt
-from surepick.limits.alternatives import Inverses, Measured, _dual_floor, nearest_alternatives, quadratic_alternatives
+from surepick.limits.alternatives import (
+    MeasuredRows,
+    ScaledInverses,
+    _dual_floor,
+    nearest_alternatives,
+    quadratic_alternatives,
+)
 
 TWO = np.eye(2)
 
@@ -122,7 +128,7 @@ def fixed_point(measured, normals, gaps, shift):
     """
     weights = measured.mass * alpha(measured.logits, measured.logits + shift @ measured.x.T)
     means = (weights @ measured.outer).reshape(len(shift), measured.x.shape[1], -1)
-    across = Inverses(means).times(normals)
+    across = ScaledInverses(means).times(normals)
     return -(gaps / np.einsum("ij,ij->i", normals, across))[:, None] * across
 
 
@@ -131,7 +137,7 @@ def test_alternatives_satisfy_the_printed_fixed_point_equation():
     best = int(np.argmax(items @ theta))
     normals = np.delete(items[best] - items, best, axis=0)
     gaps = normals @ theta
-    measured = Measured.of(rows, rows @ theta, np.random.default_rng(0).dirichlet(np.ones(25)))
+    measured = MeasuredRows.of(rows, rows @ theta, np.random.default_rng(0).dirichlet(np.ones(25)))
     start = quadratic_alternatives(measured, normals, gaps)
     found = nearest_alternatives(measured, normals, gaps, start, tolerance=1e-20)
     np.testing.assert_allclose(fixed_point(measured, normals, gaps, found.shift), found.shift, rtol=1e-7, atol=1e-9)
@@ -239,7 +245,7 @@ def test_a_delta_that_says_nothing_is_refused(delta):
     ("seed", "dimension", "count", "norm"), [(7, 4, 14, 24.0), (55, 4, 16, 20.0), (60, 3, 3, 13.0)]
 )
 def test_answers_all_but_certain_are_certified_from_below_too(seed, dimension, count, norm):
-    """Alternatives may run so far that the Hessian at them is nothing but rounding; duality needs none."""
+    """NearestAlternatives may run so far that the Hessian at them is nothing but rounding; duality needs none."""
     rng = np.random.default_rng([seed, 98])
     items, theta = rng.normal(size=(count, dimension)), rng.normal(size=dimension)
     bound = lower_bound(items, items, 20 * theta / np.linalg.norm(theta))
@@ -252,7 +258,7 @@ def test_the_dual_floor_is_below_every_cost_and_close():
     rng = np.random.default_rng(3)
     rows, theta, normal = rng.normal(size=(6, 3)), rng.normal(size=3), rng.normal(size=(1, 3))
     normal *= np.sign(normal @ theta)[:, None]
-    measured = Measured.of(rows, rows @ theta, np.full(6, 1 / 6))
+    measured = MeasuredRows.of(rows, rows @ theta, np.full(6, 1 / 6))
     gaps = normal @ theta
     exact = nearest_alternatives(measured, normal, gaps, np.zeros((1, 3)), tolerance=1e-16)
     for size in (0.0, 1e-4, 1e-2):
@@ -260,3 +266,18 @@ def test_the_dual_floor_is_below_every_cost_and_close():
         floor = _dual_floor(measured, normal, near)
         assert floor <= exact.cost * (1 + 1e-12)
         assert floor >= exact.cost * (0.998 if size < 1e-3 else 0.9)
+
+
+def test_where_iterations_run_out_the_floor_still_holds(monkeypatch: pytest.MonkeyPatch):
+    """However few steps are allowed, the floor stays below the least cost, though the cost does not reach it."""
+    rng = np.random.default_rng(5)
+    rows, theta, normals = 3 * rng.normal(size=(12, 4)), rng.normal(size=4), rng.normal(size=(30, 4))
+    normals *= np.sign(normals @ theta)[:, None]
+    measured = MeasuredRows.of(rows, rows @ theta, np.full(12, 1 / 12))
+    start = rng.normal(size=(30, 4))
+    exact = nearest_alternatives(measured, normals, normals @ theta, start, tolerance=1e-16)
+    for steps in (1, 2, 3):
+        monkeypatch.setattr("surepick.limits.alternatives.MOST_STEPS", steps)
+        cut = nearest_alternatives(measured, normals, normals @ theta, start, tolerance=1e-16)
+        assert np.all(cut.floor <= exact.cost * (1 + 1e-12))
+        assert np.any(cut.cost > exact.cost * (1 + 1e-6))

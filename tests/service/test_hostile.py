@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from in_process_service import ADMIN, InProcessService, study
-from surepick.service.auth import Gate
+from surepick.service.dependencies import Credentials
 from surepick.store.schema import metadata
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="
@@ -19,7 +19,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
     made = InProcessService(
         f"sqlite:///{tmp_path_factory.mktemp('hostile')}/studies.db", upload_bytes=300_000, items=200, features=20
     )
@@ -28,25 +28,27 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]
 
 
 @pytest.fixture(scope="module")
-def one(desk: InProcessService) -> str:
-    return desk.begin()
+def one(service: InProcessService) -> str:
+    return service.begin()
 
 
-def everything(desk: InProcessService) -> dict[str, list[Any]]:
+def everything(service: InProcessService) -> dict[str, list[Any]]:
     """All rows of all tables."""
-    with desk.service.database.reading() as connection:
+    with service.parts.database.reading() as connection:
         return {name: list(connection.execute(sa.select(table))) for name, table in metadata.tables.items()}
 
 
-def refused(desk: InProcessService, method: str, path: str, statuses: tuple[int, ...] = (422,), **request: Any) -> str:
+def refused(
+    service: InProcessService, method: str, path: str, statuses: tuple[int, ...] = (422,), **request: Any
+) -> str:
     """The request gets one of these statuses and a sentence, and no row has changed."""
-    before = everything(desk)
-    reply = desk.client.request(method, path, headers=request.pop("headers", ADMIN), **request)
+    before = everything(service)
+    reply = service.client.request(method, path, headers=request.pop("headers", ADMIN), **request)
     assert reply.status_code in statuses, (reply.status_code, reply.text[:300])
     detail = reply.json()["detail"]
     assert isinstance(detail, str)
     assert detail.endswith(".")
-    assert everything(desk) == before
+    assert everything(service) == before
     return detail
 
 
@@ -95,124 +97,124 @@ def items(**first: Any) -> list[dict[str, Any]]:
         ({"title": ""}, "title"),
     ],
 )
-def test_studies_that_cannot_be_meant(desk: InProcessService, fields: dict[str, Any], part: str) -> None:
+def test_studies_that_cannot_be_meant(service: InProcessService, fields: dict[str, Any], part: str) -> None:
     import json
 
     body = json.dumps(study(**fields))  # with NaN, as some programs write it
     content = {"content": body, "headers": {**ADMIN, "Content-Type": "application/json"}}
-    assert part in refused(desk, "POST", "/studies", **content)
+    assert part in refused(service, "POST", "/studies", **content)
 
 
-def test_bodies_that_are_no_json(desk: InProcessService, one: str) -> None:
+def test_bodies_that_are_no_json(service: InProcessService, one: str) -> None:
     kind = {**ADMIN, "Content-Type": "application/json"}
     for body in (b"", b"{", b"\xff\xfe", b"[" * 50_000, b'{"title": 1e999999}', b"null", b'"x"', b"9" * 5_000):
-        refused(desk, "POST", "/studies", (400, 422), content=body, headers=kind)
-    refused(desk, "POST", "/studies", (413,), content=b" " * 300_001, headers=kind)
-    refused(desk, "POST", f"/studies/{one}/state", (413,), content=b" " * 70_000, headers=kind)
+        refused(service, "POST", "/studies", (400, 422), content=body, headers=kind)
+    refused(service, "POST", "/studies", (413,), content=b" " * 300_001, headers=kind)
+    refused(service, "POST", f"/studies/{one}/state", (413,), content=b" " * 70_000, headers=kind)
 
 
-def upload(desk: InProcessService, name: str, content: bytes, part: str, **more: Any) -> None:
+def upload(service: InProcessService, name: str, content: bytes, part: str, **more: Any) -> None:
     files = {"items": (name, content)}
     data = {"settings": more.pop("settings", '{"title": "t"}')}
-    assert part in refused(desk, "POST", "/studies/upload", more.pop("statuses", (422,)), files=files, data=data)
+    assert part in refused(service, "POST", "/studies/upload", more.pop("statuses", (422,)), files=files, data=data)
 
 
-def test_files_that_are_not_what_they_should_be(desk: InProcessService) -> None:
+def test_files_that_are_not_what_they_should_be(service: InProcessService) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     good = b"item,warm\nred,1\nblue,0\n"
-    upload(desk, "a.csv", good, "settings", settings="{")
-    upload(desk, "a.csv", good, "title", settings='{"title": ""}')
-    upload(desk, "a.csv", b"", "empty")
-    upload(desk, "a.csv", b"name\nx\n", "item")
-    upload(desk, "a.csv", b"item,warm\nred,nan\nblue,0\nx,1\n", "line 2")
-    upload(desk, "a.csv", b"item\n" + b"x\n" * 300, "200")
-    upload(desk, "a.csv", b"\xff\xfe\x00", "CSV")
-    upload(desk, "bomb.zip", b"PK\x03\x04" + b"\x00" * 100, "CSV")
-    upload(desk, "a.parquet", b"PK\x03\x04", "Parquet")
-    upload(desk, "a.parquet", b"PAR1 no, not at all PAR1", "Parquet")
-    upload(desk, "../../etc/x.csv", b"name\nx\n", "item")
-    upload(desk, "a.csv", b"x" * 400_000, "bytes", statuses=(413,))
+    upload(service, "a.csv", good, "settings", settings="{")
+    upload(service, "a.csv", good, "title", settings='{"title": ""}')
+    upload(service, "a.csv", b"", "empty")
+    upload(service, "a.csv", b"name\nx\n", "item")
+    upload(service, "a.csv", b"item,warm\nred,nan\nblue,0\nx,1\n", "line 2")
+    upload(service, "a.csv", b"item\n" + b"x\n" * 300, "200")
+    upload(service, "a.csv", b"\xff\xfe\x00", "CSV")
+    upload(service, "bomb.zip", b"PK\x03\x04" + b"\x00" * 100, "CSV")
+    upload(service, "a.parquet", b"PK\x03\x04", "Parquet")
+    upload(service, "a.parquet", b"PAR1 no, not at all PAR1", "Parquet")
+    upload(service, "../../etc/x.csv", b"name\nx\n", "item")
+    upload(service, "a.csv", b"x" * 400_000, "bytes", statuses=(413,))
 
     def parquet(**columns: Any) -> bytes:
         out = io.BytesIO()
         pq.write_table(pa.table(columns), out, compression="zstd")
         return out.getvalue()
 
-    upload(desk, "a.parquet", parquet(item=pa.repeat("x", 1_000_000)), "rows")  # a few bytes, many rows
-    upload(desk, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "characters")
-    upload(desk, "a.parquet", parquet(item=["a", "b"], deep=[[1], [2]]), "deep")
+    upload(service, "a.parquet", parquet(item=pa.repeat("x", 1_000_000)), "rows")  # a few bytes, many rows
+    upload(service, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "characters")
+    upload(service, "a.parquet", parquet(item=["a", "b"], deep=[[1], [2]]), "deep")
 
 
-def test_links_that_are_forged_expired_or_of_another_study(desk: InProcessService, one: str) -> None:
-    other = desk.begin()
-    judge = desk.judge(one)
+def test_links_that_are_forged_expired_or_of_another_study(service: InProcessService, one: str) -> None:
+    other = service.begin()
+    judge = service.judge(one)
     path = f"/studies/{one}/questions"
-    gate: Gate = desk.service.gate
-    stranger = Gate("another secret", "")
+    credentials: Credentials = service.parts.credentials
+    stranger = Credentials("another secret", "")
     tokens = [
         "",
         "x",
         "é" * 10,
-        stranger.link(one, judge.id, desk.now + 100),
-        gate.link(one, judge.id, desk.now - 1),
-        gate.link(other, judge.id, desk.now + 100),
-        gate.cookie(desk.now),
-        gate.link(one, judge.id, desk.now + 100)[:-1],
+        stranger.link(one, judge.id, service.now + 100),
+        credentials.link(one, judge.id, service.now - 1),
+        credentials.link(other, judge.id, service.now + 100),
+        credentials.cookie(service.now),
+        credentials.link(one, judge.id, service.now + 100)[:-1],
     ]
     for token in tokens:
-        desk.service.strangers._buckets.clear()
+        service.parts.strangers._buckets.clear()
         header = {"Authorization": b"Bearer " + token.encode()}
-        assert "link" in refused(desk, "POST", path, (401,), headers=header)
-    missing = {"Authorization": "Bearer " + gate.link(one, "nobody", desk.now + 100)}
-    refused(desk, "POST", path, (404,), headers=missing)
+        assert "link" in refused(service, "POST", path, (401,), headers=header)
+    missing = {"Authorization": "Bearer " + credentials.link(one, "nobody", service.now + 100)}
+    refused(service, "POST", path, (404,), headers=missing)
     for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}, judge.headers):
-        desk.service.strangers._buckets.clear()
-        refused(desk, "GET", f"/studies/{one}", (401,), headers=wrong)
-        refused(desk, "POST", "/studies", (401,), headers=wrong, json=study())
+        service.parts.strangers._buckets.clear()
+        refused(service, "GET", f"/studies/{one}", (401,), headers=wrong)
+        refused(service, "POST", "/studies", (401,), headers=wrong, json=study())
 
 
-def test_guessing_tokens_is_slowed_down(desk: InProcessService, one: str) -> None:
+def test_guessing_tokens_is_slowed_down(service: InProcessService, one: str) -> None:
     statuses = [
-        desk.client.get(f"/studies/{one}", headers={"Authorization": f"Bearer {number}"}).status_code
+        service.client.get(f"/studies/{one}", headers={"Authorization": f"Bearer {number}"}).status_code
         for number in range(40)
     ]
     assert statuses[0] == 401
     assert statuses[-1] == 429
-    desk.service.strangers._buckets.clear()
+    service.parts.strangers._buckets.clear()
 
 
 def test_a_judge_who_asks_too_fast_is_told_so(tmp_path: Path) -> None:
-    desk = InProcessService(f"sqlite:///{tmp_path}/studies.db", rate=2)
-    judge = desk.judge(desk.begin())
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db", rate=2)
+    judge = service.judge(service.begin())
     statuses = [
-        desk.client.post(f"/studies/{judge.study}/questions", headers=judge.headers).status_code for _ in range(12)
+        service.client.post(f"/studies/{judge.study}/questions", headers=judge.headers).status_code for _ in range(12)
     ]
     assert statuses[:8] == [200] * 8
     assert statuses[-1] == 429
-    desk.close()
+    service.close()
 
 
-def test_cookies_work_from_our_own_pages_only(desk: InProcessService, one: str) -> None:
-    refused(desk, "POST", "/login", (401,), json={"token": "wrong"})
-    reply = desk.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
+def test_cookies_work_from_our_own_pages_only(service: InProcessService, one: str) -> None:
+    refused(service, "POST", "/login", (401,), json={"token": "wrong"})
+    reply = service.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
     assert reply.status_code == 204
     assert {"HttpOnly", "SameSite=strict"} <= set(reply.headers["set-cookie"].split("; "))
     cookie = reply.headers["set-cookie"].split(";")[0]
-    assert desk.client.get(f"/studies/{one}", headers={"Cookie": cookie}).status_code == 200
+    assert service.client.get(f"/studies/{one}", headers={"Cookie": cookie}).status_code == 200
     change = {"json": {"state": "paused"}}
     path = f"/studies/{one}/state"
-    refused(desk, "POST", path, (403,), headers={"Cookie": cookie}, **change)
-    refused(desk, "POST", path, (403,), headers={"Cookie": cookie, "Origin": "http://evil.example"}, **change)
-    refused(desk, "POST", path, (401,), headers={"Cookie": cookie + "x", "Origin": "http://test"}, **change)
+    refused(service, "POST", path, (403,), headers={"Cookie": cookie}, **change)
+    refused(service, "POST", path, (403,), headers={"Cookie": cookie, "Origin": "http://evil.example"}, **change)
+    refused(service, "POST", path, (401,), headers={"Cookie": cookie + "x", "Origin": "http://test"}, **change)
     ours = {"Cookie": cookie, "Origin": "http://test"}
-    assert desk.client.post(path, headers=ours, json={"state": "running"}).status_code == 200
+    assert service.client.post(path, headers=ours, json={"state": "running"}).status_code == 200
 
 
-def test_answers_that_do_not_belong(desk: InProcessService, one: str) -> None:
-    judge = desk.judge(one)
-    question = judge.take()["questions"][0]["id"]
+def test_answers_that_do_not_belong(service: InProcessService, one: str) -> None:
+    judge = service.judge(one)
+    question = judge.lease()["questions"][0]["id"]
     path = f"/studies/{one}/answers"
     for body, statuses in [
         ({"question": question, "answer": "c"}, (422,)),
@@ -229,46 +231,46 @@ def test_answers_that_do_not_belong(desk: InProcessService, one: str) -> None:
         ({"answer": "a"}, (422,)),
         ([], (422,)),
     ]:
-        refused(desk, "POST", path, statuses, json=body, headers=judge.headers)
+        refused(service, "POST", path, statuses, json=body, headers=judge.headers)
     for n in ("0", "-1", "101", "1e9", "x", "nan"):
-        refused(desk, "POST", f"/studies/{one}/questions?n={n}", headers=judge.headers)
-    refused(desk, "GET", "/studies/%00", (404, 422))
-    refused(desk, "GET", "/studies/'%20OR%201=1", (404, 422))
-    refused(desk, "GET", f"/studies/{one}/images/..%2F..%2Fetc%2Fpasswd", (404,))
-    refused(desk, "GET", f"/studies/{one}/export?what=secrets")
-    refused(desk, "GET", f"/studies/{one}/export?format=pickle")
-    refused(desk, "POST", f"/studies/{one}/items", json={})
-    refused(desk, "POST", f"/studies/{one}/items", (404,), json={"remove": ["'; DROP TABLE items"]})
-    refused(desk, "POST", f"/studies/{one}/state", json={"state": "deleted"})
-    refused(desk, "DELETE", f"/studies/{one}/judges/nobody", (404,))
+        refused(service, "POST", f"/studies/{one}/questions?n={n}", headers=judge.headers)
+    refused(service, "GET", "/studies/%00", (404, 422))
+    refused(service, "GET", "/studies/'%20OR%201=1", (404, 422))
+    refused(service, "GET", f"/studies/{one}/images/..%2F..%2Fetc%2Fpasswd", (404,))
+    refused(service, "GET", f"/studies/{one}/export?what=secrets")
+    refused(service, "GET", f"/studies/{one}/export?format=pickle")
+    refused(service, "POST", f"/studies/{one}/items", json={})
+    refused(service, "POST", f"/studies/{one}/items", (404,), json={"remove": ["'; DROP TABLE items"]})
+    refused(service, "POST", f"/studies/{one}/state", json={"state": "deleted"})
+    refused(service, "DELETE", f"/studies/{one}/judges/nobody", (404,))
 
 
-def test_names_are_data_wherever_they_go(desk: InProcessService) -> None:
+def test_names_are_data_wherever_they_go(service: InProcessService) -> None:
     names = [SCRIPT, "'; DROP TABLE studies; --", '=HYPERLINK("http://evil.example")', "\u202egnp.exe", "%s {0} \\"]
-    one = desk.begin(title=SCRIPT, items=[{"name": name, "label": name, "image": PNG} for name in names])
-    judge = desk.judge(one, SCRIPT)
-    question = judge.take()["questions"][0]
+    one = service.begin(title=SCRIPT, items=[{"name": name, "label": name, "image": PNG} for name in names])
+    judge = service.judge(one, SCRIPT)
+    question = judge.lease()["questions"][0]
     assert {question["a"]["name"], question["b"]["name"]} <= set(names)
-    judge.say(question["id"], "a")
-    desk.planner.round()
-    image = desk.client.get(question["a"]["image"])
+    judge.answer(question["id"], "a")
+    service.planner.round()
+    image = service.client.get(question["a"]["image"])
     assert (image.status_code, image.headers["content-type"]) == (200, "image/png")
     assert image.headers["x-content-type-options"] == "nosniff"
     for what in ("answers", "result"):
-        cells = desk.client.get(f"/studies/{one}/export?what={what}&format=csv", headers=ADMIN).text
+        cells = service.client.get(f"/studies/{one}/export?what={what}&format=csv", headers=ADMIN).text
         assert "\n=HYPERLINK" not in cells
         assert ",=HYPERLINK" not in cells
         assert ',"=HYPERLINK' not in cells
-    reply = desk.client.get(f"/studies/{one}", headers=ADMIN)
+    reply = service.client.get(f"/studies/{one}", headers=ADMIN)
     assert reply.headers["content-type"] == "application/json"  # never taken for a page
     assert reply.json()["title"] == SCRIPT
 
 
-def test_replayed_requests_change_nothing(desk: InProcessService, one: str) -> None:
-    judge = desk.judge(one)
-    question = judge.take()["questions"][0]
-    first = judge.say(question["id"], "a")
-    before = everything(desk)
+def test_replayed_requests_change_nothing(service: InProcessService, one: str) -> None:
+    judge = service.judge(one)
+    question = judge.lease()["questions"][0]
+    first = judge.answer(question["id"], "a")
+    before = everything(service)
     for _ in range(5):
-        assert judge.say(question["id"], "a") == first
-    assert everything(desk) == before
+        assert judge.answer(question["id"], "a") == first
+    assert everything(service) == before

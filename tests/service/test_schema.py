@@ -12,10 +12,10 @@ EXAMPLES = 12
 """Requests for each operation, from a fixed seed."""
 
 OPERATIONS = 26
-"""At least so many operations are described."""
+"""The least number of operations described."""
 
 
-def send(desk: InProcessService, judge: FakeJudge, stream: str, case: Any) -> int:
+def send(service: InProcessService, judge: FakeJudge, stream: str, case: Any) -> int:
     """Send a made-up request with good credentials; its status."""
     for kind, there in (("study", judge.study), ("stream", stream)):
         if len(case.path_parameters.get(kind, "")) % 2:
@@ -25,14 +25,14 @@ def send(desk: InProcessService, judge: FakeJudge, stream: str, case: Any) -> in
     wanted = {name: made[name] for name in ("json", "data", "files", "params", "headers") if made.get(name)}
     if not isinstance(wanted.get("data", {}), dict):
         wanted["content"] = wanted.pop("data")
-    return desk.client.request(case.method, case.formatted_path, **wanted).status_code
+    return service.client.request(case.method, case.formatted_path, **wanted).status_code
 
 
 def test_no_request_makes_it_fail(tmp_path: Path) -> None:
-    desk = InProcessService(f"sqlite:///{tmp_path}/studies.db", rate=1e6)
-    judge = desk.judge(desk.begin())
-    stream = desk.post("/streams", {"title": "shop", "dimension": 1}, status=201)["id"]
-    schema = schemathesis.openapi.from_dict(desk.app.openapi())
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db", rate=1e6)
+    judge = service.judge(service.begin())
+    stream = service.post("/streams", {"title": "shop", "dimension": 1}, status=201)["id"]
+    schema = schemathesis.openapi.from_dict(service.app.openapi())
     statuses: dict[str, set[int]] = {}
     for found in schema.get_all_operations():
         operation = found.ok()
@@ -42,11 +42,11 @@ def test_no_request_makes_it_fail(tmp_path: Path) -> None:
         @given(case=operation.as_strategy())
         @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), deadline=None, database=None)
         def probe(case: Any) -> None:
-            status = send(desk, judge, stream, case)
+            status = send(service, judge, stream, case)
             statuses.setdefault(case.operation.label, set()).add(status)
             assert status < 500
 
         probe()
     assert len(statuses) >= OPERATIONS
     assert set().union(*statuses.values()) >= {200, 201, 404, 422}  # some were understood
-    desk.close()
+    service.close()

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from in_process_service import ADMIN, InProcessService
 from surepick.baselines import SquareCb
 from surepick.session import ContextualSession
-from surepick.session.contextual_log import read_decisions
-from surepick.store import Database, Writer
+from surepick.session.contextual import read_decisions
+from surepick.store import Database, GroupCommit
 from surepick.store.schema import stream_events, streams
 from surepick.store.streams import Decide, Reward, Streams
 from surepick.store.verify import verify
@@ -23,7 +23,7 @@ LIKING = (2.0, -1.0)
 
 
 @pytest.fixture
-def desk(database_url: str) -> Iterator[InProcessService]:
+def service(database_url: str) -> Iterator[InProcessService]:
     made = InProcessService(database_url)
     yield made
     made.close()
@@ -32,35 +32,35 @@ def desk(database_url: str) -> Iterator[InProcessService]:
 class Shop:
     """A program that asks a stream for decisions."""
 
-    def __init__(self, desk: InProcessService, **fields: Any) -> None:
-        self.desk = desk
-        made = desk.post("/streams", {"title": "shop", "dimension": 2, "seed": 5, **fields}, status=201)
+    def __init__(self, service: InProcessService, **fields: Any) -> None:
+        self.service = service
+        made = service.post("/streams", {"title": "shop", "dimension": 2, "seed": 5, **fields}, status=201)
         self.id = made["id"]
         self.headers = {"Authorization": f"Bearer {made['token']}"}
         self.chance = random.Random(3)
 
     def decide(self, arms: Any, status: int = 200, **more: Any) -> Any:
-        return self.desk.post(f"/streams/{self.id}/decide", {"arms": arms, **more}, self.headers, status)
+        return self.service.post(f"/streams/{self.id}/decide", {"arms": arms, **more}, self.headers, status)
 
     def reward(self, decision: Any, reward: Any, status: int = 200) -> Any:
         body = {"decision": decision, "reward": reward}
-        return self.desk.post(f"/streams/{self.id}/reward", body, self.headers, status)
+        return self.service.post(f"/streams/{self.id}/reward", body, self.headers, status)
 
     def visitor(self) -> list[list[float]]:
         return [[self.chance.gauss(0, 1) for _ in LIKING] for _ in range(3)]
 
     def log(self) -> list[dict[str, Any]]:
-        text = self.desk.client.get(f"/streams/{self.id}/log", headers=ADMIN).text
+        text = self.service.client.get(f"/streams/{self.id}/log", headers=ADMIN).text
         return [json.loads(line) for line in text.splitlines()]
 
 
-def well(desk: InProcessService) -> bool:
-    assert [sentence for report in verify(desk.service.database) for sentence in report.wrong] == []
+def well(service: InProcessService) -> bool:
+    assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []
     return True
 
 
-def test_rewards_come_late_in_any_order_twice_or_never(desk: InProcessService, tmp_path: Path) -> None:
-    shop = Shop(desk, policy="square-cb")
+def test_rewards_come_late_in_any_order_twice_or_never(service: InProcessService, tmp_path: Path) -> None:
+    shop = Shop(service, policy="square-cb")
     alone = ContextualSession(SquareCb(), dimension=2, seed=5)
     waiting: list[tuple[int, int]] = []
     for number in range(60):
@@ -81,101 +81,103 @@ def test_rewards_come_late_in_any_order_twice_or_never(desk: InProcessService, t
             assert shop.reward(decision, reward) == {"decision": decision, "reward": reward}
             assert "cannot be changed" in shop.reward(decision, 1 - reward, status=409)["detail"]
             alone.learn(decision, reward)
-    shown = desk.get(f"/streams/{shop.id}")
+    shown = service.get(f"/streams/{shop.id}")
     assert (shown["decisions"], shown["waiting"]) == (60, 20)
     assert (shown["policy"], shown["guarantee"]) == ("square-cb", "heuristic")
-    assert desk.get("/streams") == [shown]
+    assert service.get("/streams") == [shown]
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in shop.log()))
     assert ContextualSession.replay(path).waiting == alone.waiting
     logged = read_decisions(path)
     assert sum(one.reward is not None for one in logged) == 40
     assert all(0 < one.propensity < 1 for one in logged)
-    assert well(desk)
+    assert well(service)
 
 
 @pytest.mark.parametrize("order", ["arrival", "decision"])
 def test_a_restarted_process_decides_as_if_nothing_had_happened(
-    desk: InProcessService, database_url: str, order: str
+    service: InProcessService, database_url: str, order: str
 ) -> None:
-    shop = Shop(desk, order=order)
-    twin = Shop(desk, order=order)
+    shop = Shop(service, order=order)
+    twin = Shop(service, order=order)
     for number in range(20):
         if number == 10:
-            shop.desk = InProcessService(database_url)  # as a process does that has nothing in memory
+            shop.service = InProcessService(database_url)  # as a process does that has nothing in memory
         arms = shop.visitor()
         assert shop.decide(arms)["arm"] == twin.decide(arms)["arm"]
         for one in (shop, twin):
             one.reward(number, None if number % 7 == 0 else number % 2)
     assert shop.log()[1:] == twin.log()[1:]
-    assert well(desk)
-    shop.desk.close()
+    assert well(service)
+    shop.service.close()
 
 
-def test_processes_that_decide_at_once_write_one_log(desk: InProcessService, database_url: str) -> None:
-    shop = Shop(desk, policy="logistic-thompson")
+def test_processes_that_decide_at_once_write_one_log(service: InProcessService, database_url: str) -> None:
+    shop = Shop(service, policy="logistic-thompson")
     databases = [Database(database_url) for _ in range(2)]
-    desks = [(Writer(database), Streams(database)) for database in databases]
+    processes = [(GroupCommit(database), Streams(database)) for database in databases]
 
     def visits(number: int) -> list[Any]:
-        writer, memory = desks[number % 2]
+        group_commit, memory = processes[number % 2]
         made = []
         for _ in range(15):
-            decided = writer.submit(memory.act, Decide(shop.id, [[1.0, 0.0], [0.0, 1.0]], None, desk.now)).result()
+            decided = group_commit.submit(
+                memory.act, Decide(shop.id, [[1.0, 0.0], [0.0, 1.0]], None, service.now)
+            ).result()
             made.append(decided.id)
-            writer.submit(memory.act, Reward(shop.id, decided.id, decided.index, desk.now)).result()
+            group_commit.submit(memory.act, Reward(shop.id, decided.id, decided.index, service.now)).result()
         return made
 
     with ThreadPoolExecutor(4) as pool:
-        made = [decision for each in pool.map(visits, range(4)) for decision in each]
+        made = [decision for decisions in pool.map(visits, range(4)) for decision in decisions]
     assert sorted(made) == list(range(60))
-    assert desk.get(f"/streams/{shop.id}")["waiting"] == 0
-    assert well(desk)
-    for (writer, _), database in zip(desks, databases, strict=True):
-        writer.close()
+    assert service.get(f"/streams/{shop.id}")["waiting"] == 0
+    assert well(service)
+    for (group_commit, _), database in zip(processes, databases, strict=True):
+        group_commit.close()
         database.close()
 
 
-def test_what_was_not_committed_was_not_decided(desk: InProcessService) -> None:
-    shop = Shop(desk)
+def test_what_was_not_committed_was_not_decided(service: InProcessService) -> None:
+    shop = Shop(service)
     arms = [[1.0, 0.0], [0.0, 1.0]]
     for _ in range(3):
         shop.decide(arms)
-    database, memory = desk.service.database, desk.service.streams
+    database, memory = service.parts.database, service.parts.streams
     with database.writing() as connection:
-        memory.act(database, connection, [Reward(shop.id, 0, 1, desk.now), Decide(shop.id, arms, None, desk.now)])
+        memory.act(database, connection, [Reward(shop.id, 0, 1, service.now), Decide(shop.id, arms, None, service.now)])
         connection.rollback()  # as where the disk is full
-    assert desk.get(f"/streams/{shop.id}")["decisions"] == 3
+    assert service.get(f"/streams/{shop.id}")["decisions"] == 3
     shop.reward(0, 0)  # the other reward never was
     assert shop.decide(arms)["decision"] == 3
     assert [line["event"] for line in shop.log()] == ["start", "choose", "choose", "choose", "learn", "choose"]
-    assert well(desk)
+    assert well(service)
 
 
-def test_what_is_refused_changes_nothing(desk: InProcessService) -> None:
-    shop = Shop(desk)
+def test_what_is_refused_changes_nothing(service: InProcessService) -> None:
+    shop = Shop(service)
     first = shop.decide([[1.0, 0.0]])
     assert first == {"decision": 0, "arm": 0, "propensity": 1.0, "context": None}
     before = shop.log()
     for arms in ([], [[1.0]], [[1.0, 2.0], [1.0]], [[1.0, "x"]], [[1.0, None]], "arms", [[1e400, 0.0]], None):
         text = json.dumps({"arms": arms})
         headers = {**shop.headers, "Content-Type": "application/json"}
-        reply = desk.client.post(f"/streams/{shop.id}/decide", content=text, headers=headers)
+        reply = service.client.post(f"/streams/{shop.id}/decide", content=text, headers=headers)
         assert reply.status_code == 422, arms
         assert reply.json()["detail"].endswith(".")
     for decision, reward, status in ((1, 1, 404), (-1, 1, 422), (0, 2, 422), (0, 0.5, 422), ("x", 1, 422)):
         assert shop.reward(decision, reward, status)["detail"].endswith(".")
-    stranger = Shop(desk)
+    stranger = Shop(service)
     for headers in ({}, stranger.headers, {"Authorization": "Bearer forged"}):
-        desk.post(f"/streams/{shop.id}/decide", {"arms": [[1.0, 0.0]]}, headers, status=401)
-        desk.post(f"/streams/{shop.id}/reward", {"decision": 0, "reward": 1}, headers, status=401)
-    desk.post("/streams", {"title": "mine", "dimension": 2}, shop.headers, status=401)
-    desk.post("/streams/nosuchstream/decide", {"arms": [[1.0, 0.0]]}, status=404)
-    desk.get("/streams/nosuchstream/log", status=404)
+        service.post(f"/streams/{shop.id}/decide", {"arms": [[1.0, 0.0]]}, headers, status=401)
+        service.post(f"/streams/{shop.id}/reward", {"decision": 0, "reward": 1}, headers, status=401)
+    service.post("/streams", {"title": "mine", "dimension": 2}, shop.headers, status=401)
+    service.post("/streams/nosuchstream/decide", {"arms": [[1.0, 0.0]]}, status=404)
+    service.get("/streams/nosuchstream/log", status=404)
     assert shop.log() == before
     assert shop.reward(0, None) == {"decision": 0, "reward": None}
     assert "given up" in shop.reward(0, 1, status=409)["detail"]
-    assert well(desk)
+    assert well(service)
 
 
 @pytest.mark.parametrize(
@@ -193,10 +195,10 @@ def test_what_is_refused_changes_nothing(desk: InProcessService) -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_streams_that_cannot_be(desk: InProcessService, fields: dict[str, Any], part: str) -> None:
-    reply = desk.post("/streams", {"title": "shop", "dimension": 2, **fields}, status=422)
+def test_streams_that_cannot_be(service: InProcessService, fields: dict[str, Any], part: str) -> None:
+    reply = service.post("/streams", {"title": "shop", "dimension": 2, **fields}, status=422)
     assert part in reply["detail"]
-    assert desk.get("/streams") == []
+    assert service.get("/streams") == []
 
 
 @pytest.mark.parametrize(
@@ -204,25 +206,25 @@ def test_streams_that_cannot_be(desk: InProcessService, fields: dict[str, Any], 
     [
         (sa.delete(stream_events).where(stream_events.c.seq == 1), "should have the events"),
         (sa.update(streams).values(decisions=9), "counts 9 decisions"),
-        (sa.update(streams).values(settled=9), "counts 9 settled"),
+        (sa.update(streams).values(answered=9), "counts 9 answered"),
         (sa.update(stream_events).where(stream_events.c.seq == 2).values(body='{"event": "x"}'), "cannot be replayed"),
     ],
 )
-def test_verify_finds_what_was_tampered_with(desk: InProcessService, damage: Any, part: str) -> None:
-    shop = Shop(desk)
+def test_verify_finds_what_was_tampered_with(service: InProcessService, damage: Any, part: str) -> None:
+    shop = Shop(service)
     shop.reward(shop.decide([[1.0, 0.0], [0.0, 1.0]])["decision"], 1)
-    assert well(desk)
-    with desk.service.database.writing() as connection:
+    assert well(service)
+    with service.parts.database.writing() as connection:
         connection.execute(damage)
-    assert any(part in sentence for report in verify(desk.service.database) for sentence in report.wrong)
+    assert any(part in sentence for report in verify(service.parts.database) for sentence in report.wrong)
 
 
-def test_another_choice_than_the_policys_is_found(desk: InProcessService) -> None:
-    shop = Shop(desk)
+def test_another_choice_than_the_policys_is_found(service: InProcessService) -> None:
+    shop = Shop(service)
     shop.decide([[1.0, 0.0], [0.0, 1.0]])
     line = shop.log()[1]
-    with desk.service.database.writing() as connection:
+    with service.parts.database.writing() as connection:
         body = json.dumps({**line, "index": 1 - line["index"]})
         connection.execute(sa.update(stream_events).where(stream_events.c.seq == 1).values(body=body))
-    report = verify(desk.service.database)[0]
+    report = verify(service.parts.database)[0]
     assert "Replay of decision 0" in report.wrong[0]

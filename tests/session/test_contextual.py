@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from surepick import InvalidInput
 from surepick.baselines import Greedy, SquareCb
-from surepick.baselines.uniform import UniformArms
+from surepick.baselines.simple import UniformArms
 from surepick.contextual import LikelihoodRatioUcb, SupLogistic
 from surepick.contextual.history import History
 from surepick.registry import NAMES, policy_by_name
 from surepick.session import ContextualSession
-from surepick.session.contextual_log import read_decisions
+from surepick.session.contextual import read_decisions
 
 
 def arms_of(step, rows=4):
@@ -187,15 +187,16 @@ def test_a_torn_last_line_is_dropped_and_a_changed_log_is_noticed(tmp_path):
     with pytest.raises(InvalidInput, match=r"Replay of decision \d+ gives .* the log has"):
         ContextualSession.replay(path)
     assert ContextualSession.replay(path, check=False).learnt == 30
-    for damaged in ({"event": "learn", "decision": 77, "reward": 1}, {"event": "choose", "decision": 30}, {}, []):
+    for damaged in ({"event": "learn", "decision": 77, "reward": 1}, {"event": "choose", "decision": 30}, {}):
         path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, damaged]))
         with pytest.raises(
             InvalidInput, match=r"a line that does not follow from those before it .*; restore the log\."
         ):
             ContextualSession.replay(path, check=False)
-    path.write_text("not json\n")
-    with pytest.raises(InvalidInput, match="line 1: not JSON"):
-        ContextualSession.replay(path)
+    for line, complaint in (("not json", "is not JSON"), ("[]", "is not an event")):
+        path.write_text(f"{line}\n")
+        with pytest.raises(InvalidInput, match=f"log.jsonl: Line 1 of the log {complaint}.*Restore the log"):
+            ContextualSession.replay(path)
     path.write_text("{}\n")
     with pytest.raises(InvalidInput, match="is not the log of a contextual session"):
         ContextualSession.replay(path)

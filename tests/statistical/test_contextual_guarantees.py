@@ -8,11 +8,11 @@ from scipy.stats import binom
 
 from surepick.baselines import LogisticUcb, SupCbGlm
 from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic
-from surepick.contextual.likelihood_ratio_set import outer_radius
 from surepick.contextual.sup_levels import number_of_levels
 from surepick.contextual.sup_logistic import certified_radius, share_of_certificate
 from surepick.glm import variance
-from surepick_experiments.worlds.contextual import ball_world, misfit, simulate
+from surepick.glm.duality import outer_radius
+from surepick_experiments.worlds.contextual import ball_world, distance_in_radii, simulate
 
 DELTA = 0.2
 FALSE_ALARM = 1e-4
@@ -29,7 +29,7 @@ def worst_misfit(policy, seed, *, dimension, arms, steps, every):
         nonlocal count
         count += 1
         if count % every == 0:
-            seen.append(misfit(state, world.theta))
+            seen.append(distance_in_radii(state, world.theta))
 
     run = simulate(policy, world, steps, rng, watch=watch)
     return max(seen), run.state
@@ -64,7 +64,7 @@ def test_variances_are_bounded_from_below():
     _, state = worst_misfit(policy, 3, dimension=1, arms=3, steps=2500, every=2500)
     rng = np.random.default_rng([3, 77])
     theta = ball_world(rng, dimension=1, arms=3, norm=1.5).theta
-    assert misfit(state, theta) <= 1
+    assert distance_in_radii(state, theta) <= 1
     for x in np.linspace(-1, 1, 21)[:, None]:
         true = 1 / (2 + 2 * np.cosh(x @ theta))
         assert policy.variance_bound(state, x) <= true

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from surepick import Anytime, Problem, Question, Session, Status, Verdict, find_best, verify_certificate
-from surepick.judges.recorded import read_votes
+from surepick.judges import RecordedJudge
 
 Judge = Callable[[Question, int], int]
 
@@ -181,13 +181,13 @@ class TestRecordedVotes:
         return items, votes
 
     def test_replayed_votes_end_honestly(self, tmp_path: Path) -> None:
-        problem, judge = read_votes(*self.written(tmp_path))
+        judge = RecordedJudge.of(*self.written(tmp_path))
         assert len(judge.unused) == 2
         votes = judge.remaining
-        verdict = find_best(problem, judge, budget=150)
+        verdict = find_best(judge.problem, judge, budget=150)
         assert verdict.status in (Status.BUDGET_SPENT, Status.CERTAIN)
         assert verdict.questions <= votes - judge.remaining
-        assert verdict.best in problem.names
+        assert verdict.best in judge.problem.names
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 2.0])

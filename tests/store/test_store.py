@@ -1,6 +1,7 @@
 """The store by itself: schema, group commit, leases of planners, and what `verify` finds."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from typer.testing import CliRunner
 
@@ -19,18 +21,18 @@ from databases import fresh_database, postgres_folder
 from in_process_service import InProcessService
 from surepick import InvalidInput
 from surepick.cli import app
-from surepick.store import Conflict, Database, Planner, Writer, open_database, studies
-from surepick.store import question_queue as judging
+from surepick.store import Conflict, Database, GroupCommit, Planner, open_database, question_queue, studies
+from surepick.store import database as database_module
 from surepick.store.database import clean_url
 from surepick.store.planner import Overtaken
-from surepick.store.question_queue import Said, Say, say
+from surepick.store.question_queue import RecordedMessage, SubmitAnswer, submit_answers
 from surepick.store.schema import events, messages, metadata, questions
 from surepick.store.schema import studies as table
 from surepick.store.verify import verify
 
 
 @pytest.fixture
-def desk(database_url: str) -> Iterator[InProcessService]:
+def service(database_url: str) -> Iterator[InProcessService]:
     made = InProcessService(database_url)
     yield made
     made.close()
@@ -50,30 +52,54 @@ def test_migrations_lead_to_the_schema(database_url: str) -> None:
     again.close()
 
 
-def test_studies_survive_an_upgrade(database_url: str) -> None:
+NEXT_MIGRATION = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "next", "0001"
+
+
+def upgrade():
+    with op.batch_alter_table("studies") as studies:
+        studies.add_column(sa.Column("extra", sa.Text, server_default="new"))
+    op.create_table("extras", sa.Column("study", sa.Text, sa.ForeignKey("studies.id"), primary_key=True))
+"""
+
+
+def test_studies_survive_an_upgrade(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = InProcessService(database_url)
     one = old.begin()
     judge = old.judge(one)
-    for question in judge.take(3)["questions"][:2]:
-        judge.say(question["id"], "a")  # one question stays in hand
+    for question in judge.lease(3)["questions"][:2]:
+        judge.answer(question["id"], "a")  # the third stays unanswered
     old.planner.round()
     before = old.get(f"/studies/{one}")
-    with old.service.database.writing() as connection:  # as the first release left it
-        connection.execute(sa.text("DROP TABLE stream_events"))
-        connection.execute(sa.text("DROP TABLE streams"))
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
     old.close()
-    desk = InProcessService(database_url)
-    desk.now = old.now
-    assert desk.get(f"/studies/{one}") == before
-    judge.desk = desk
-    judge.say(judge.take(1)["questions"][0]["id"], "b")
-    desk.now += 10  # the old planner's lease has run out
-    desk.planner.round()
-    assert desk.get(f"/studies/{one}")["answers"] == 3
-    assert desk.post("/streams", {"title": "new", "dimension": 2}, status=201)["id"]
-    assert wrong(desk.service.database) == []
-    desk.close()
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / "next.py").write_text(NEXT_MIGRATION)
+    configure = database_module._alembic
+
+    def with_next(connection: sa.Connection) -> Config:
+        config = configure(connection)
+        ours = Path(str(config.get_main_option("script_location"))) / "versions"
+        config.set_main_option("path_separator", "os")
+        config.set_main_option("version_locations", f"{ours}{os.pathsep}{tmp_path / 'versions'}")
+        return config
+
+    monkeypatch.setattr(database_module, "_alembic", with_next)
+    service = InProcessService(database_url)
+    with service.parts.database.reading() as connection:
+        assert connection.scalars(sa.text("SELECT extra FROM studies")).all() == ["new"]
+    service.now = old.now
+    assert service.get(f"/studies/{one}") == before
+    judge.service = service
+    judge.answer(judge.lease(1)["questions"][0]["id"], "b")
+    service.now += 10  # the old planner's lease has run out
+    service.planner.round()
+    assert service.get(f"/studies/{one}")["answers"] == 3
+    assert service.post("/streams", {"title": "new", "dimension": 2}, status=201)["id"]
+    assert wrong(service.parts.database) == []
+    service.close()
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
@@ -88,20 +114,22 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
         open_database(f"sqlite:///{tmp_path}/text.db")
 
 
-def test_many_threads_answer_the_same_question_and_one_answer_stands(desk: InProcessService, database_url: str) -> None:
-    one = desk.begin()
-    judge = desk.judge(one)
-    held = judge.take(3)["questions"]
+def test_many_threads_answer_the_same_question_and_one_answer_stands(
+    service: InProcessService, database_url: str
+) -> None:
+    one = service.begin()
+    judge = service.judge(one)
+    held = judge.lease(3)["questions"]
     second = Database(database_url)
-    other = Writer(second)  # as another process would
+    other = GroupCommit(second)  # as another process would
     ready = threading.Barrier(8)
 
     def answer(number: int) -> list[Any]:
         ready.wait()
         results = []
         for question in held:
-            request = Say(one, judge.id, question["id"], "ab"[number % 2], desk.now)
-            future = (other if number % 3 else desk.service.writer).submit(say, request)
+            request = SubmitAnswer(one, judge.id, question["id"], "ab"[number % 2], service.now)
+            future = (other if number % 3 else service.parts.group_commit).submit(submit_answers, request)
             results.append(future.exception() or future.result())
         return results
 
@@ -110,83 +138,85 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(desk: InPro
     other.close()
     second.close()
     for place in range(3):
-        stood = {outcome[place] for outcome in outcomes if isinstance(outcome[place], Said)}
+        stood = {outcome[place] for outcome in outcomes if isinstance(outcome[place], RecordedMessage)}
         assert len(stood) == 1  # all who were told "recorded" were told the same
-        refused = [outcome[place] for outcome in outcomes if not isinstance(outcome[place], Said)]
+        refused = [outcome[place] for outcome in outcomes if not isinstance(outcome[place], RecordedMessage)]
         assert len(refused) == 4
-    desk.planner.round()
-    assert desk.get(f"/studies/{one}")["answers"] == 3
-    assert wrong(desk.service.database) == []
+    service.planner.round()
+    assert service.get(f"/studies/{one}")["answers"] == 3
+    assert wrong(service.parts.database) == []
 
 
 def test_what_another_process_recorded_a_moment_before_counts(
-    desk: InProcessService, monkeypatch: pytest.MonkeyPatch
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = desk.begin()
-    judge = desk.judge(one)
-    skipped, answered = (question["id"] for question in judge.take(2)["questions"])
-    judge.say(skipped, "skip")
-    judge.say(answered, "a")
+    one = service.begin()
+    judge = service.judge(one)
+    skipped, answered = (question["id"] for question in judge.lease(2)["questions"])
+    judge.answer(skipped, "skip")
+    judge.answer(answered, "a")
     stale: list[dict[str, list[str]]] = [{}]  # read before those two were committed
-    read = judging._record
-    monkeypatch.setattr(judging, "_record", lambda *about: stale.pop() if stale else read(*about))
-    requests = [Say(one, judge.id, *said, desk.now) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
-    with desk.service.database.writing() as connection:
-        late, other, again = say(desk.service.database, connection, requests)
-    assert late == Said(skipped, "b", 1)  # an answer after a skip counts
+    read = question_queue._record
+    monkeypatch.setattr(question_queue, "_record", lambda *about: stale.pop() if stale else read(*about))
+    requests = [
+        SubmitAnswer(one, judge.id, *said, service.now) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))
+    ]
+    with service.parts.database.writing() as connection:
+        late, other, again = submit_answers(service.parts.database, connection, requests)
+    assert late == RecordedMessage(skipped, "b", 1)  # an answer after a skip counts
     assert isinstance(other, Conflict)
-    assert again == Said(answered, "a", 0)
-    desk.planner.round()
-    assert desk.get(f"/studies/{one}")["answers"] == 2
-    assert wrong(desk.service.database) == []
+    assert again == RecordedMessage(answered, "a", 0)
+    service.planner.round()
+    assert service.get(f"/studies/{one}")["answers"] == 2
+    assert wrong(service.parts.database) == []
 
 
-def test_a_failed_transaction_fails_only_the_request_that_broke_it(desk: InProcessService) -> None:
+def test_a_failed_transaction_fails_only_the_request_that_broke_it(service: InProcessService) -> None:
     def fussy(database: Database, connection: sa.Connection, requests: Any) -> list[int]:
         if any(request < 0 for request in requests):
             raise ZeroDivisionError
         return [2 * request for request in requests]
 
-    writer = desk.service.writer
+    group_commit = service.parts.group_commit
     block = threading.Event()
-    first = writer.submit(lambda database, connection, requests: [block.wait() for _ in requests], None)
-    futures = [writer.submit(fussy, number) for number in (1, -1, 3)]
+    first = group_commit.submit(lambda database, connection, requests: [block.wait() for _ in requests], None)
+    futures = [group_commit.submit(fussy, number) for number in (1, -1, 3)]
     block.set()
     assert first.result()
     assert [future.exception() is None for future in futures] == [True, False, True]
     assert futures[2].result() == 6
 
 
-def test_a_planner_that_was_overtaken_writes_nothing(desk: InProcessService) -> None:
-    one = desk.begin()
-    judge = desk.judge(one)
-    hand = desk.planner._hands[one]
-    later = Planner(desk.service.database, clock=lambda: desk.now)
-    for question in judge.take(2)["questions"]:
-        judge.say(question["id"], "a")
+def test_a_planner_that_was_overtaken_writes_nothing(service: InProcessService) -> None:
+    one = service.begin()
+    judge = service.judge(one)
+    lease = service.planner._held[one]
+    later = Planner(service.parts.database, clock=lambda: service.now)
+    for question in judge.lease(2)["questions"]:
+        judge.answer(question["id"], "a")
     assert not later.round()  # the first one's lease holds
-    desk.now += 10
+    service.now += 10
     assert later.round()
-    hand.ours_until = desk.now + 100  # the first still believes in its lease
-    desk.planner._hands[one] = hand
-    before = desk.get(f"/studies/{one}")
+    lease.trusted_until = service.now + 100  # the first still believes in its lease
+    service.planner._held[one] = lease
+    before = service.get(f"/studies/{one}")
     with pytest.raises(Overtaken):
-        desk.planner._file(one, hand)
-    assert desk.get(f"/studies/{one}") == before
-    assert wrong(desk.service.database) == []
+        service.planner._ingest(one, lease)
+    assert service.get(f"/studies/{one}") == before
+    assert wrong(service.parts.database) == []
 
 
-def test_a_planner_gives_back_what_has_no_more_work(desk: InProcessService) -> None:
-    decided, waiting = desk.begin(epsilon=4.0), desk.begin(budget=2)
-    desk.judge(decided).work()
-    desk.judge(waiting).take(2)  # all that may be asked: nothing can be planned before the answers come
-    assert set(desk.planner._hands) == {decided, waiting}
-    desk.now += 61
-    desk.planner.round()
-    assert set(desk.planner._hands) == {waiting}  # given back, it would be claimed and replayed at once
-    desk.post(f"/studies/{waiting}/state", {"state": "closed"})
-    desk.planner.round()
-    assert desk.planner._hands == {}
+def test_a_planner_gives_back_what_has_no_more_work(service: InProcessService) -> None:
+    decided, waiting = service.begin(epsilon=4.0), service.begin(budget=2)
+    service.judge(decided).work()
+    service.judge(waiting).lease(2)  # all that may be asked: nothing can be planned before the answers come
+    assert set(service.planner._held) == {decided, waiting}
+    service.now += 61
+    service.planner.round()
+    assert set(service.planner._held) == {waiting}  # given back, it would be claimed and replayed at once
+    service.post(f"/studies/{waiting}/state", {"state": "closed"})
+    service.planner.round()
+    assert service.planner._held == {}
 
 
 @pytest.mark.parametrize(
@@ -194,46 +224,46 @@ def test_a_planner_gives_back_what_has_no_more_work(desk: InProcessService) -> N
     [
         (sa.update(messages).values(said="b"), "is not event"),
         (sa.delete(messages), "have no message"),
-        (sa.update(table).values(answered=99), "counts 99 answers"),
-        (sa.update(table).values(sealed=99), "sealed"),
+        (sa.update(table).values(answers=99), "counts 99 answers"),
+        (sa.update(table).values(evaluated_stages=99), "99 stages are evaluated"),
         (sa.update(table).values(head=3), "should have the events"),
         (sa.update(questions).values(first="blue", second="blue"), "not the one in the log"),
-        (sa.update(questions).values(closed=False), "unlike in the log"),
+        (sa.update(questions).values(answered=False), "unlike in the log"),
         (sa.update(table).values(verdict=json.dumps({"status": "certain"}), decided=1.0), "shows the verdict"),
         (sa.delete(events).where(events.c.seq == 1), "should have the events"),
     ],
 )
 def test_verify_finds_what_was_tampered_with(tmp_path: Path, damage: Any, part: str) -> None:
-    desk = InProcessService(f"sqlite:///{tmp_path}/studies.db")
-    judge = desk.judge(desk.begin())
-    for question in judge.take(2)["questions"]:
-        judge.say(question["id"], "a")
-    desk.planner.round()
-    assert wrong(desk.service.database) == []
-    with desk.service.database.writing() as connection:
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db")
+    judge = service.judge(service.begin())
+    for question in judge.lease(2)["questions"]:
+        judge.answer(question["id"], "a")
+    service.planner.round()
+    assert wrong(service.parts.database) == []
+    with service.parts.database.writing() as connection:
         connection.execute(damage)
-    assert any(part in sentence for sentence in wrong(desk.service.database))
-    desk.close()
+    assert any(part in sentence for sentence in wrong(service.parts.database))
+    service.close()
     url = f"sqlite:///{tmp_path}/studies.db"
     result = CliRunner().invoke(app, ["verify", url, "--json"])
     assert result.exit_code == 1
     assert json.loads(result.stdout)["valid"] is False
 
 
-def test_verify_on_the_command_line(desk: InProcessService, database_url: str) -> None:
-    desk.begin()
+def test_verify_on_the_command_line(service: InProcessService, database_url: str) -> None:
+    service.begin()
     result = CliRunner().invoke(app, ["verify", database_url])
     assert result.exit_code == 0, result.output
     assert "1 studies and streams, 0 of them wrong" in result.stdout
 
 
 def test_backup_and_restore_as_the_manual_says(
-    desk: InProcessService, database_url: str, request: Any, tmp_path: Path
+    service: InProcessService, database_url: str, request: Any, tmp_path: Path
 ) -> None:
-    one = desk.begin()
-    judge = desk.judge(one)
-    question = judge.take(1)["questions"][0]
-    judge.say(question["id"], "a")  # not filed yet
+    one = service.begin()
+    judge = service.judge(one)
+    question = judge.lease(1)["questions"][0]
+    judge.answer(question["id"], "a")  # not in the log yet
     if database_url.startswith("sqlite"):
         path = database_url.removeprefix("sqlite:///")
         with sqlite3.connect(path) as source, sqlite3.connect(tmp_path / "copy.db") as copy:
@@ -255,5 +285,5 @@ def check_copy(url: str, one: str) -> None:
     Planner(copy, clock=lambda: 2e6).round()
     assert wrong(copy) == []
     with copy.reading() as connection:
-        assert studies.get(connection, one)["answered"] == 1
+        assert studies.get(connection, one)["answers"] == 1
     copy.close()

@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 
 from surepick.service.app import create_app
-from surepick.service.auth import hash_token
-from surepick.service.settings import Settings
+from surepick.service.settings import Settings, hash_token
 from surepick.store import Planner
 
 TOKEN = "a token of the tests only"
@@ -24,7 +23,7 @@ def study(**fields: Any) -> dict[str, Any]:
 
 
 class Client:
-    """Requests to the application in this very process."""
+    """Requests to the application in this process."""
 
     def __init__(self, app: Any) -> None:
         self._runner = asyncio.Runner()
@@ -54,16 +53,16 @@ class InProcessService:
     def __init__(self, url: str, **settings: Any) -> None:
         self.now = 1_000_000.0
         self.app = create_app(Settings(database=url, token_hash=hash_token(TOKEN), **settings))
-        self.service = self.app.state.service
-        self.service.clock = lambda: self.now
-        self.service.patience = 0.0  # planners work when they are called
+        self.parts = self.app.state.service
+        self.parts.clock = lambda: self.now
+        self.parts.patience = 0.0  # planners run when a test calls them
         self.client = Client(self.app)
-        self.planner = Planner(self.service.database, clock=lambda: self.now)
+        self.planner = Planner(self.parts.database, clock=lambda: self.now)
 
     def close(self) -> None:
         self.client.close()
-        self.service.writer.close()
-        self.service.database.close()
+        self.parts.group_commit.close()
+        self.parts.database.close()
 
     def post(self, path: str, body: Any = None, headers: dict[str, str] | None = None, status: int = 200) -> Any:
         """Post JSON and expect this status."""
@@ -87,25 +86,25 @@ class InProcessService:
 
 
 class FakeJudge:
-    """A judge who answers by liking, in a way that chance decides."""
+    """A judge with a taste (LIKING), who errs as the logistic model says."""
 
-    def __init__(self, desk: InProcessService, study: str, invitation: dict[str, Any]) -> None:
-        self.desk, self.study = desk, study
+    def __init__(self, service: InProcessService, study: str, invitation: dict[str, Any]) -> None:
+        self.service, self.study = service, study
         self.id = invitation["id"]
         self.headers = {"Authorization": f"Bearer {invitation['token']}"}
         self.chance = random.Random(7)
 
-    def take(self, n: int = 1, status: int = 200) -> Any:
-        return self.desk.post(f"/studies/{self.study}/questions?n={n}", headers=self.headers, status=status)
+    def lease(self, n: int = 1, status: int = 200) -> Any:
+        return self.service.post(f"/studies/{self.study}/questions?n={n}", headers=self.headers, status=status)
 
-    def say(self, question: str, answer: str, status: int = 200, **more: Any) -> Any:
-        self.desk.now += 1.0
+    def answer(self, question: str, answer: str, status: int = 200, **more: Any) -> Any:
+        self.service.now += 1.0
         body = {"question": question, "answer": answer, **more}
-        return self.desk.post(f"/studies/{self.study}/answers", body, headers=self.headers, status=status)
+        return self.service.post(f"/studies/{self.study}/answers", body, headers=self.headers, status=status)
 
     def undo(self, status: int = 200, **body: Any) -> Any:
-        self.desk.now += 1.0
-        return self.desk.post(f"/studies/{self.study}/undo", body, headers=self.headers, status=status)
+        self.service.now += 1.0
+        return self.service.post(f"/studies/{self.study}/undo", body, headers=self.headers, status=status)
 
     def prefers(self, question: dict[str, Any]) -> str:
         first, second = LIKING[question["a"]["name"]], LIKING[question["b"]["name"]]
@@ -115,11 +114,11 @@ class FakeJudge:
         """Answer until there is nothing left to ask; how many answers that took."""
         count = 0
         while count < most:
-            taken = self.take(n)
+            taken = self.lease(n)
             if not taken["open"]:
                 break
             for question in taken["questions"]:
-                self.say(question["id"], self.prefers(question))
+                self.answer(question["id"], self.prefers(question))
                 count += 1
-            self.desk.planner.round()
+            self.service.planner.round()
         return count

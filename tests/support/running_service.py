@@ -63,7 +63,7 @@ class RunningService:
             time.sleep(0.05)
 
     def children(self) -> list[psutil.Process]:
-        """Workers, planners and observers."""
+        """Workers, planners and dashboard workers."""
         assert self._process is not None
         try:
             return psutil.Process(self._process.pid).children(recursive=True)

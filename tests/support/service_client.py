@@ -78,11 +78,11 @@ def running_client(database: str) -> Iterator[ServiceClient]:
     """The service as users run it, on this database."""
     service = RunningService(database)
     service.start()
-    house = ServiceClient(service.url)
+    client = ServiceClient(service.url)
     try:
-        yield house
+        yield client
     finally:
-        house.close()
+        client.close()
         service.stop()
 
 

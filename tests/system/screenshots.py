@@ -1,4 +1,4 @@
-"""Takes the pictures of the pages that the documentation shows: python tests/screenshots.py [FOLDER]."""
+"""Takes the pictures of the pages that the documentation shows: python tests/system/screenshots.py [FOLDER]."""
 
 import math
 import random
@@ -24,18 +24,18 @@ DOORS = {
 LIKED = {name.lower(): liking for name, (_, liking) in DOORS.items()}
 
 
-def simulated_judges(house: ServiceClient, study: str, people: dict[str, str], most: int, seed: int) -> None:
-    """Judges with the common taste, who err as the model says; so many answers each, or until the verdict."""
+def simulated_judges(client: ServiceClient, study: str, people: dict[str, str], most: int, seed: int) -> None:
+    """Judges with the common taste, who err as the model says; `most` answers each, or until the verdict."""
     chance = random.Random(seed)
     for _ in range(most):
         for token in people.values():
             headers = {"Authorization": f"Bearer {token}"}
-            taken: dict[str, Any] = httpx.post(f"{house.base}/studies/{study}/questions", headers=headers).json()
+            taken: dict[str, Any] = httpx.post(f"{client.base}/studies/{study}/questions", headers=headers).json()
             for question in taken["questions"]:
                 lead = LIKED[question["a"]["name"]] - LIKED[question["b"]["name"]]
                 said = "a" if chance.random() < 1 / (1 + math.exp(-lead)) else "b"
                 body = {"question": question["id"], "answer": said}
-                httpx.post(f"{house.base}/studies/{study}/answers", headers=headers, json=body)
+                httpx.post(f"{client.base}/studies/{study}/answers", headers=headers, json=body)
             if not taken["open"]:
                 return
 
@@ -45,36 +45,36 @@ def main(folder: Path) -> None:
     items = [{"name": name.lower(), "label": name, "colour": colour} for name, (colour, _) in DOORS.items()]
     with (
         tempfile.TemporaryDirectory() as data,
-        running_client(f"sqlite:///{data}/studies.db") as house,
+        running_client(f"sqlite:///{data}/studies.db") as client,
         running_browser() as browser,
     ):
-        study = house.study(items, title="Which colour for the door?")
+        study = client.study(items, title="Which colour for the door?")
         for name, size in (("phone", {"width": 360, "height": 720}), ("desktop", DESKTOP)):
             page = browser.new_context(viewport=size).new_page()
-            page.goto(house.link(study, f"Jo on a {name}"))
+            page.goto(client.link(study, f"Jo on a {name}"))
             page.locator("#question").wait_for()
             page.wait_for_timeout(500)
             page.screenshot(path=folder / f"judge_{name}.png")
             page.close()
-        study = house.study(items, title="Which colour for the door?", delta=0.1, epsilon=0.0, seed=3)
+        study = client.study(items, title="Which colour for the door?", delta=0.1, epsilon=0.0, seed=3)
         context = browser.new_context(viewport={"width": 1200, "height": 900})
         page = context.new_page()
-        page.goto(f"{house.base}/study/{study}#{TOKEN}")
+        page.goto(f"{client.base}/study/{study}#{TOKEN}")
         page.locator("#evidence").wait_for(state="attached")
         people = {
-            name: house.ask("POST", f"/studies/{study}/judges", {"name": name})["token"]
+            name: client.ask("POST", f"/studies/{study}/judges", {"name": name})["token"]
             for name in ("Ann", "Ben", "Cleo")
         }
-        simulated_judges(house, study, people, most=25, seed=1)
+        simulated_judges(client, study, people, most=25, seed=1)
         page.wait_for_function("() => further.textContent !== '–'", timeout=150_000)
         page.wait_for_function("() => judges.textContent.includes('25')", timeout=60_000)
         page.screenshot(path=folder / "dashboard.png", full_page=True)
-        simulated_judges(house, study, people, most=1_000, seed=2)
+        simulated_judges(client, study, people, most=1_000, seed=2)
         page.wait_for_function("() => !certificate.hidden && quiet.offsetHeight", timeout=60_000)
         page.wait_for_timeout(5_000)
-        page.goto(f"{house.base}/study/{study}/result")
+        page.goto(f"{client.base}/study/{study}/result")
         page.screenshot(path=folder / "result.png", full_page=True)
-        page.goto(f"{house.base}/study/{study}/change")
+        page.goto(f"{client.base}/study/{study}/change")
         page.screenshot(path=folder / "change.png", full_page=True)
     for name in ("judge_phone", "judge_desktop", "dashboard", "result", "change"):
         shrink(folder / f"{name}.png")

@@ -1,8 +1,8 @@
 """The service is killed again and again under load; no acknowledged answer may be lost, doubled or changed.
 
-    python tests/service_crash.py sqlite --kills 200 --judges 50
+    python tests/system/service_crash.py sqlite --kills 200 --judges 50
 
-Kills hit a worker, a planner or the observer, which is replaced, or (one in twenty) all processes at once,
+Kills hit a worker, a planner or a dashboard worker, which is replaced, or (one in twenty) all processes at once,
 after which the same command is started again. Judges repeat each request until it is acknowledged.
 """
 
@@ -39,7 +39,7 @@ ALL_AT_ONCE = 0.05
 
 
 @dataclass
-class Ledger:
+class Acknowledgements:
     """What judges were told."""
 
     acknowledged: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -53,27 +53,27 @@ class Crowd:
     def __init__(self, service: RunningService, judges: int, seed: int) -> None:
         self.service, self.count = service, judges
         self.chance = random.Random(seed)
-        self.ledger = Ledger()
+        self.told = Acknowledgements()
         self.stopping = asyncio.Event()
         self.studies: list[str] = []
         limits = httpx.Limits(max_connections=judges + 10)
         self.client = httpx.AsyncClient(base_url=service.url, timeout=20, limits=limits)
 
     async def insist(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> httpx.Response:
-        """Until there is an answer that is none of the server's failures."""
+        """Repeat a request until the response is not a failure of the server."""
         while True:
             try:
                 reply = await self.client.request(method, path, headers=headers, json=body)
                 if reply.status_code < 500:
                     return reply
-                self.ledger.failures[str(reply.status_code)] += 1
+                self.told.failures[str(reply.status_code)] += 1
             except httpx.HTTPError as error:
-                self.ledger.failures[type(error).__name__] += 1
-            self.ledger.repeats += 1
+                self.told.failures[type(error).__name__] += 1
+            self.told.repeats += 1
             await asyncio.sleep(0.05)
 
-    async def table(self) -> None:
-        """The judges of one study; when it has its verdict, of another."""
+    async def run_studies(self) -> None:
+        """The judges of one study; when it is decided, of another."""
         while not self.stopping.is_set():
             items = [{"name": name, "features": features} for name, features in FEATURES.items()]
             body = {"title": "crash", "items": items, "epsilon": 0.5, "options": {"stop": "posterior"}, "lease": 5}
@@ -95,11 +95,11 @@ class Crowd:
                 body = {"question": question["id"], "answer": said, "turn": question["turn"]}
                 reply = await self.insist("POST", f"/studies/{study}/answers", headers, body)
                 assert reply.status_code == 200, reply.text
-                self.ledger.acknowledged[question["id"], question["turn"]] = said
+                self.told.acknowledged[question["id"], question["turn"]] = said
                 if self.chance.random() < 0.03:
                     back = await self.insist("POST", f"/studies/{study}/undo", headers, {"question": question["id"]})
                     if back.status_code == 200:
-                        self.ledger.acknowledged[question["id"], question["turn"] + 1] = "undo"
+                        self.told.acknowledged[question["id"], question["turn"] + 1] = "undo"
 
     async def killer(self, kills: int) -> Counter[str]:
         """Kill at random moments; what was hit."""
@@ -115,15 +115,15 @@ class Crowd:
             if children:
                 victim = self.chance.choice(children)
                 try:
-                    serves = any(each.laddr.port == self.service.port for each in victim.net_connections())
+                    serves = any(socket.laddr.port == self.service.port for socket in victim.net_connections())
                     victim.kill()
-                    hit["worker" if serves else "planner or observer"] += 1
+                    hit["worker" if serves else "planner or dashboard worker"] += 1
                 except psutil.Error:
                     pass
         return hit
 
     async def run(self, kills: int) -> Counter[str]:
-        tables = [asyncio.create_task(self.table()) for _ in range(max(1, self.count // PER_STUDY))]
+        tables = [asyncio.create_task(self.run_studies()) for _ in range(max(1, self.count // PER_STUDY))]
         hit = await self.killer(kills)
         await asyncio.to_thread(self.service.wait)
         self.stopping.set()
@@ -145,7 +145,7 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             getattr(session, kind)(number, judge=judge)
         elif kind == "undo":
             session.undo(number)
-        elif kind in ("look", "verdict"):  # a look may end the search while questions of a stage are not handed out yet
+        elif kind in ("look", "verdict"):  # an evaluation may decide before all questions of a stage are handed out
             session.verdict()
         else:
             session.ask(1)
@@ -154,7 +154,7 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return session.log
 
 
-def settled(database: Database, seconds: float = 60.0) -> None:
+def wait_until_ingested(database: Database, seconds: float = 60.0) -> None:
     """Wait until every message is in a log."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -162,32 +162,32 @@ def settled(database: Database, seconds: float = 60.0) -> None:
             if not connection.execute(sa.select(sa.func.count()).where(messages.c.seq.is_(None))).scalar_one():
                 return
         time.sleep(0.1)
-    raise TimeoutError("The planners do not file all messages.")
+    raise TimeoutError("The planners do not ingest all messages.")
 
 
 def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Run, kill, and compare; all that is wrong is in `wrong`."""
+    """Run, kill, and compare; every difference is in `wrong`."""
     service = RunningService(url, workers=workers, log=folder / "service.log")
     database = Database(url)
 
-    async def all_of_it() -> tuple[Crowd, Counter[str]]:
+    async def run_crowd() -> tuple[Crowd, Counter[str]]:
         crowd = Crowd(service, judges, seed)
         return crowd, await crowd.run(kills)
 
     try:
         service.start()
         begun = time.monotonic()
-        crowd, hit = asyncio.run(all_of_it())
+        crowd, hit = asyncio.run(run_crowd())
         seconds = time.monotonic() - begun
-        settled(database)
+        wait_until_ingested(database)
         service.stop()
     finally:
         service.kill_all()
     wrong = [sentence for report in verify(database) for sentence in report.wrong]
     with database.reading() as connection:
         stored = {(row.question, row.turn): row.said for row in connection.execute(sa.select(messages))}
-        lost = {key: said for key, said in crowd.ledger.acknowledged.items() if stored.get(key) != said}
-        extra = stored.keys() - crowd.ledger.acknowledged.keys()
+        lost = {key: said for key, said in crowd.told.acknowledged.items() if stored.get(key) != said}
+        extra = stored.keys() - crowd.told.acknowledged.keys()
         wrong += [f"{key} was acknowledged as {said} and is {stored.get(key)}." for key, said in lost.items()]
         wrong += [f"{key} is stored, and nobody sent it." for key in extra]
         decided = 0
@@ -202,9 +202,9 @@ def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder:
         "seconds": seconds,
         "studies": len(crowd.studies),
         "decided": decided,
-        "acknowledged": len(crowd.ledger.acknowledged),
-        "repeated_requests": crowd.ledger.repeats,
-        "failures": dict(crowd.ledger.failures),
+        "acknowledged": len(crowd.told.acknowledged),
+        "repeated_requests": crowd.told.repeats,
+        "failures": dict(crowd.told.failures),
         "wrong": wrong,
     }
 

@@ -1,9 +1,9 @@
 """Twenty-four hours of judges coming and going, time compressed: how often is the verdict wrong?
 
-    python tests/service_day.py --studies 200
+    python tests/system/service_day.py --studies 200
 
 Every study has its own truth, day and judges. They come at random hours, answer as slowly as the question is hard,
-leave with questions in hand, come back late, skip, call a tie, undo. The store and the planner are the
+leave while they hold questions, come back late, skip, call a tie, undo. The store and the planner are the
 service's, on SQLite with a clock that the simulation moves; each study is compared with its log afterwards.
 
 A negative control follows: studies whose verdict rule takes the first lead for a proof; the same count must catch it.
@@ -23,8 +23,15 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import binom, binomtest
 
-from surepick.store import Conflict, Database, Planner, judges, open_database, studies
-from surepick.store.question_queue import Say, Take, Undo, say, take, undo
+from surepick.store import Conflict, Database, Planner, open_database, studies
+from surepick.store.question_queue import (
+    LeaseQuestions,
+    SubmitAnswer,
+    UndoAnswer,
+    lease_questions,
+    submit_answers,
+    undo_answers,
+)
 from surepick.store.verify import verify_study
 
 DAY = 86_400.0
@@ -37,13 +44,13 @@ GAPS = (1.5, 3.0)
 """Log-odds by which the best item is better than the second: between these."""
 
 PLAN_SECONDS = 30.0
-"""How often the planner has its turn; it is the slow part, and a judge has questions in hand for about as long."""
+"""How often the planner has its turn; it is the slow part, and a judge holds questions for about as long."""
 
 FALSE_ALARM = 1e-4
-"""Probability that a rule which keeps its word is called wrong."""
+"""Probability that a rule which keeps its guarantee is called wrong."""
 
 FIRST_LEAD = {"name": "anytime", "stop": "posterior", "delta": 0.49}
-"""A broken rule: stops at the first look at which the leader is more likely best than not."""
+"""A broken rule: stops at the first evaluation at which the leader is more likely best than not."""
 
 CONTROL_GAPS = (0.05, 0.1)
 """Nearly equal items: where the gap is as in GAPS, even this rule is right four times in five, and hardly caught."""
@@ -65,10 +72,10 @@ class Day:
         self.scores = features @ theta * (self.rng.uniform(*gaps) / (best - second))
         self.best = int(np.argmax(self.scores))
         items = [studies.Item(str(place), features=tuple(row)) for place, row in enumerate(features.tolist())]
-        wanted = studies.Settings("day", policy=policy, lease=LEASE, seed=seed)
+        wanted = studies.StudyOptions("day", policy=policy, lease=LEASE, seed=seed)
         with database.writing(durable=False) as connection:
             self.study = studies.create(connection, wanted, items, [], clock[0])
-            self.judges = [judges.add(connection, self.study, "", clock[0]) for _ in range(JUDGES)]
+            self.judges = [studies.add_judge(connection, self.study, "", clock[0]) for _ in range(JUDGES)]
 
     def ask(self, handler: Any, request: Any) -> Any:
         with self.database.writing(durable=False) as connection:
@@ -89,7 +96,7 @@ class Day:
                 self.planned = self.clock[0]
                 self.planner.round()
             if held is None:
-                taken = self.ask(take, Take(self.study, judge, 2, self.clock[0]))
+                taken = self.ask(lease_questions, LeaseQuestions(self.study, judge, 2, self.clock[0]))
                 if not taken.open:
                     break
                 held = taken.questions[0] if taken.questions else None
@@ -117,7 +124,7 @@ class Day:
         }
 
     def answer(self, judge: str, question: Any, ticket: int, counts: dict[str, int]) -> Any:
-        """What a judge does with a question; when he is back."""
+        """What a judge does with a question; the next visit."""
         now, rng = self.clock[0], self.rng
         behind = self.scores[int(question["first"])] - self.scores[int(question["second"])]
         fresh = question["leased_until"] is None or now < question["leased_until"]
@@ -127,15 +134,17 @@ class Day:
         kind = rng.random()
         said = "a" if rng.random() < expit(behind) else "b"
         said = "tie" if kind < 0.1 else "skip" if kind < 0.13 else said
-        outcome = self.ask(say, Say(self.study, judge, question["id"], said, now))
+        outcome = self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], said, now))
         if isinstance(outcome, Conflict):
             return None
         counts["ties" if said == "tie" else "skips" if said == "skip" else "answers"] += 1
         counts["late"] += question["leased_until"] is not None and now > question["leased_until"]
-        if rng.random() < 0.03 and not isinstance(self.ask(undo, Undo(self.study, judge, now + 0.1)), Conflict):
+        if rng.random() < 0.03 and not isinstance(
+            self.ask(undo_answers, UndoAnswer(self.study, judge, now + 0.1)), Conflict
+        ):
             counts["undone"] += 1
             again = "a" if rng.random() < expit(behind) else "b"
-            self.ask(say, Say(self.study, judge, question["id"], again, now + 0.2, turn=2))
+            self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], again, now + 0.2, turn=2))
         if rng.random() < 0.03:
             return None  # the visit is over
         # Hard questions take longer, and a win of the first shown is clicked faster: delays depend on answers.
@@ -144,20 +153,20 @@ class Day:
 
 
 def days(number: int, policy: dict[str, Any], gaps: tuple[float, float], seed: int) -> list[dict[str, Any]]:
-    """So many studies, one after the other on one database."""
+    """Studies one after the other on one database."""
     rows: list[dict[str, Any]] = []
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(f"sqlite:///{Path(folder)}/days.db")
-        for each in range(number):
-            rows.append(Day(database, [1e6 + 2 * DAY * each], policy, gaps, seed + each).run())
+        for place in range(number):
+            rows.append(Day(database, [1e6 + 2 * DAY * place], policy, gaps, seed + place).run())
             for sentence in rows[-1]["damaged"]:
-                print(f"seed {seed + each}: {sentence}", file=sys.stderr, flush=True)
-            if (each + 1) % 10 == 0 or each + 1 == number:
+                print(f"seed {seed + place}: {sentence}", file=sys.stderr, flush=True)
+            if (place + 1) % 10 == 0 or place + 1 == number:
                 seconds, wrong = time.monotonic() - begun, sum(row["wrong"] for row in rows)
-                left = seconds / (each + 1) * (number - each - 1)
+                left = seconds / (place + 1) * (number - place - 1)
                 print(
-                    f"{each + 1} of {number} studies, {wrong} wrong, {seconds:.0f} s, about {left:.0f} s to go",
+                    f"{place + 1} of {number} studies, {wrong} wrong, {seconds:.0f} s, about {left:.0f} s to go",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -166,7 +175,7 @@ def days(number: int, policy: dict[str, Any], gaps: tuple[float, float], seed: i
 
 
 def summary(rows: list[dict[str, Any]], delta: float) -> dict[str, Any]:
-    """How many verdicts are wrong, and whether so many are possible where each is wrong with probability delta."""
+    """How many verdicts are wrong, and whether that is plausible where each is wrong with probability delta."""
     wrong, most = sum(row["wrong"] for row in rows), int(binom.isf(FALSE_ALARM, len(rows), delta))
     return {
         "studies": len(rows),

@@ -1,8 +1,8 @@
-"""Answers a second under 200 concurrent judges, beside a bare handler that does one insert.
+"""Answers per second under 200 concurrent judges, beside a bare handler that does one insert.
 
 They are timed again while a study of 3,000 items is planned.
 
-    python tests/service_load.py sqlite --judges 200 --seconds 5
+    python tests/system/service_load.py sqlite --judges 200 --seconds 5
 
 Both servers are one uvicorn worker on the same database in the same run, in turn; the ratio is ours to the bare one's.
 """
@@ -30,8 +30,8 @@ from running_service import ADMIN, RunningService
 PER_STUDY = 20
 """Judges of one study."""
 
-IN_HAND = 100
-"""Questions a judge takes before the clock runs: what is timed is answering."""
+HELD = 100
+"""Questions a judge leases before the clock runs: what is timed is answering."""
 
 LARGE = 3_000
 """Items of the study that is planned meanwhile."""
@@ -55,9 +55,9 @@ class Connection:
 
 
 async def drive(port: int, requests: list[list[tuple[str, bytes, str]]], seconds: float) -> dict[str, Any]:
-    """Every connection sends its requests one after the other; requests a second and how long they took."""
+    """Every connection sends its requests one after the other; requests per second and how long they took."""
     connections = [Connection(port) for _ in requests]
-    await asyncio.gather(*(each.open() for each in connections))
+    await asyncio.gather(*(connection.open() for connection in connections))
     end, times, statuses = time.perf_counter() + seconds, [], set()
 
     async def one(connection: Connection, mine: list[tuple[str, bytes, str]]) -> None:
@@ -70,7 +70,7 @@ async def drive(port: int, requests: list[list[tuple[str, bytes, str]]], seconds
             statuses.add(status)
 
     begun = time.perf_counter()
-    await asyncio.gather(*(one(*each) for each in zip(connections, requests, strict=True)))
+    await asyncio.gather(*(one(*pair) for pair in zip(connections, requests, strict=True)))
     took = time.perf_counter() - begun
     for connection in connections:
         connection.writer.close()
@@ -147,7 +147,7 @@ def bare_app() -> Any:
 
 
 def prepare(service: RunningService, judges: int) -> list[list[tuple[str, bytes, str]]]:
-    """Studies and judges, each with questions in hand; the answers they are going to give."""
+    """Studies and judges, each holding questions; the answers they are going to give."""
     items = [{"name": str(number), "features": [number / 9, (number * 7 % 10) / 9]} for number in range(10)]
     requests = []
     with httpx.Client(base_url=service.url, timeout=120) as client:
@@ -157,9 +157,9 @@ def prepare(service: RunningService, judges: int) -> list[list[tuple[str, bytes,
             for _ in range(min(judges, PER_STUDY)):
                 token = client.post(f"/studies/{study}/judges", headers=ADMIN, json={}).json()["token"]
                 held: list[Any] = []
-                while len(held) < IN_HAND:
+                while len(held) < HELD:
                     taken = client.post(
-                        f"/studies/{study}/questions?n={IN_HAND}", headers={"Authorization": f"Bearer {token}"}
+                        f"/studies/{study}/questions?n={HELD}", headers={"Authorization": f"Bearer {token}"}
                     ).json()
                     assert taken["open"], taken
                     held = taken["questions"]
@@ -187,13 +187,13 @@ def load(url: str, *, judges: int, seconds: float) -> dict[str, Any]:
     try:
         service.start()
         ours = prepare(service, judges)
-        half = [mine[: IN_HAND // 2] for mine in ours]
-        rest = [mine[IN_HAND // 2 :] for mine in ours]
+        half = [mine[: HELD // 2] for mine in ours]
+        rest = [mine[HELD // 2 :] for mine in ours]
         time.sleep(2)  # planners are done with what was asked for
         port = service.port + 1
         with bare_server(url, port):
             body = json.dumps({"question": "0123456789abcdef", "answer": "a"}).encode()
-            bare = [[("/answers", body, "x" * 100)] * IN_HAND for _ in range(judges)]
+            bare = [[("/answers", body, "x" * 100)] * HELD for _ in range(judges)]
             found["bare"] = asyncio.run(drive(port, bare, seconds))
             found["answers"] = asyncio.run(drive(service.port, half, seconds))
         found["ratio"] = found["answers"]["per_second"] / found["bare"]["per_second"]

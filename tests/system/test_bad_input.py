@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from surepick import InvalidInput, SurepickError, Tally, fit
 from surepick.baselines import interval_faury, interval_li, interval_printed, interval_wald
-from surepick.confidence import interval_anytime, interval_corrected, plug_in_evidence
+from surepick.confidence import ConfidenceSet, interval_anytime, interval_corrected
 
 GOOD = Tally([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [40, 50, 60], [10, 30, 40])
 QUERY = [[1.0, -1.0]]
@@ -190,7 +190,7 @@ def test_a_fit_needs_answers_about_something(tally):
 
 @pytest.mark.parametrize("theta", [[1.0], [[1.0, 2.0]], [math.nan, 0.0], ["1", "2"], None])
 def test_points_are_checked(theta):
-    for call in (GOOD.loss, GOOD.gradient, GOOD.information, plug_in_evidence(GOOD, data="fixed").log_evidence):
+    for call in (GOOD.loss, GOOD.gradient, GOOD.information, ConfidenceSet.of(GOOD, data="fixed").log_evidence):
         sentence(lambda call=call: call(theta), "theta")
 
 

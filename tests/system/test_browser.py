@@ -24,9 +24,9 @@ expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
     if request.param == "sqlite":
-        with running_client(f"sqlite:///{tmp_path_factory.mktemp('house')}/studies.db") as made:
+        with running_client(f"sqlite:///{tmp_path_factory.mktemp('client')}/studies.db") as made:
             yield made
     else:
         with fresh_database(request.getfixturevalue("postgres")) as url, running_client(url) as made:
@@ -60,8 +60,8 @@ def visit(browser: Browser) -> Iterator[Any]:
 
     def expected(text: str) -> None:
         """The browser's own report of a refusal or a broken connection that the test brought about."""
-        assert any(text in each for each in wrong)
-        wrong[:] = [each for each in wrong if text not in each]
+        assert any(text in line for line in wrong)
+        wrong[:] = [line for line in wrong if text not in line]
 
     open_page.expected = expected
     yield open_page
@@ -102,32 +102,32 @@ def answer_to_the_end(page: Page, how: str, most: int = 200) -> None:
 
 
 @pytest.mark.parametrize(("how", "size"), [("mouse", PHONE), ("keyboard", DESKTOP)])
-def test_a_judge_answers_to_the_verdict(house: ServiceClient, visit: Any, how: str, size: dict[str, int]) -> None:
-    study = house.study()
-    page = visit(house.link(study), size)
+def test_a_judge_answers_to_the_verdict(client: ServiceClient, visit: Any, how: str, size: dict[str, int]) -> None:
+    study = client.study()
+    page = visit(client.link(study), size)
     answer_to_the_end(page, how)
     expect(page.locator("#notice-title")).to_have_text("That is all, thank you!")
-    found = house.result(study)
+    found = client.result(study)
     assert (found["best"], found["status"], found["guarantee"]) == ("sea", "within epsilon", "proved")
-    expect(page.locator("#notice-text")).to_contain_text(f"Your {len(house.answers(study))} answers counted.")
+    expect(page.locator("#notice-text")).to_contain_text(f"Your {len(client.answers(study))} answers counted.")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_judge_for_whom_no_second_question_is_ready_asks_now_and_then(house: ServiceClient, visit: Any) -> None:
-    study = house.study(budget=2)
-    page = visit(house.link(study))
+def test_a_judge_for_whom_no_second_question_is_ready_asks_now_and_then(client: ServiceClient, visit: Any) -> None:
+    study = client.study(budget=2)
+    page = visit(client.link(study))
     assert answer(page, "keyboard")
     asked: list[str] = []
     page.on("request", lambda sent: asked.append(sent.url) if "/questions" in sent.url else None)
-    page.wait_for_timeout(2_000)  # with the last question in hand
+    page.wait_for_timeout(2_000)  # while the last question is shown
     assert 1 <= len(asked) < 10
     answer_to_the_end(page, "keyboard")
-    assert house.result(study)["status"] == "budget spent"
+    assert client.result(study)["status"] == "budget spent"
 
 
-def test_undo_takes_the_last_answer_back_until_it_was_evaluated(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    page = visit(house.link(study))
+def test_undo_takes_the_last_answer_back_until_it_was_evaluated(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    page = visit(client.link(study))
     expect(page.locator("#question")).to_be_visible()
     first = page.locator("#cards").get_attribute("data-shown")
     page.wait_for_timeout(130)
@@ -138,8 +138,8 @@ def test_undo_takes_the_last_answer_back_until_it_was_evaluated(house: ServiceCl
     expect(page.locator("#undo")).to_be_disabled()
     page.wait_for_timeout(130)
     page.keyboard.press("ArrowRight")
-    house.wait_until(study, "answers", 1)  # by itself, after a moment
-    assert [said["winner"] for said in house.answers(study)] == ["b"]
+    client.wait_until(study, "answers", 1)  # by itself, after a moment
+    assert [said["winner"] for said in client.answers(study)] == ["b"]
     page.locator("#undo").click()
     expect(page.locator("#said")).to_contain_text("can no longer be undone")
     visit.expected("status of 409")
@@ -148,30 +148,30 @@ def test_undo_takes_the_last_answer_back_until_it_was_evaluated(house: ServiceCl
     page.keyboard.press("ArrowDown")
     page.wait_for_timeout(130)
     answer(page, "keyboard")
-    house.wait_until(study, "answers", 2)
-    assert [said["winner"] for said in house.answers(study)][:3] == ["b", "tie", "skip"]
+    client.wait_until(study, "answers", 2)
+    assert [said["winner"] for said in client.answers(study)][:3] == ["b", "tie", "skip"]
 
 
-def test_two_judges_at_once(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    pages = [visit(house.link(study, name), PHONE) for name in ("Ann", "Ben")]
+def test_two_judges_at_once(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    pages = [visit(client.link(study, name), PHONE) for name in ("Ann", "Ben")]
     for _ in range(60):
         if False in [answer(page, "keyboard") for page in pages]:  # both have a turn
             break
     for page in pages:
         answer_to_the_end(page, "keyboard")
         expect(page.locator("#notice-title")).to_have_text("That is all, thank you!")
-    assert house.result(study)["best"] == "sea"
-    said = house.answers(study)
-    counts = [sum(each["judge"] == judge for each in said) for judge in {each["judge"] for each in said}]
+    assert client.result(study)["best"] == "sea"
+    said = client.answers(study)
+    counts = [sum(row["judge"] == judge for row in said) for judge in {row["judge"] for row in said}]
     assert len(counts) == 2
     shown = [page.locator("#notice-text").inner_text() for page in pages]
     assert sorted(f"Your {count} answers" in text for count in counts for text in shown)[-2:] == [True, True]
 
 
-def test_answers_given_offline_are_kept_and_sent_later(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    page = visit(house.link(study), PHONE)
+def test_answers_given_offline_are_kept_and_sent_later(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    page = visit(client.link(study), PHONE)
     expect(page.locator("#question")).to_be_visible()
     page.wait_for_timeout(300)  # the next question is there as well
     page.context.set_offline(True)
@@ -180,38 +180,38 @@ def test_answers_given_offline_are_kept_and_sent_later(house: ServiceClient, vis
     page.wait_for_timeout(130)
     page.locator("[data-answer=a]").click()
     expect(page.locator("#unsaved")).to_contain_text("not saved yet")
-    assert house.answers(study) == []
+    assert client.answers(study) == []
     page.context.set_offline(False)
     expect(page.locator("#unsaved")).to_be_hidden()
-    house.wait_until(study, "answers", 2)
+    client.wait_until(study, "answers", 2)
     # A page that goes away at once still sends what it holds.
     expect(page.locator("#question")).to_be_visible()
     page.wait_for_timeout(130)
     page.locator("[data-answer=a]").click()
     page.reload()
-    house.wait_until(study, "answers", 3)
+    client.wait_until(study, "answers", 3)
     expect(page.locator("#progress")).to_contain_text("3 answers from you")
     visit.expected("ERR_INTERNET_DISCONNECTED")
 
 
-def test_links_that_no_longer_work_say_so(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    link = house.link(study)
-    judge = house.ask("GET", f"/studies/{study}/judges")[0]["id"]
-    house.ask("POST", f"/studies/{study}/judges/{judge}/revoke")
+def test_links_that_no_longer_work_say_so(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    link = client.link(study)
+    judge = client.ask("GET", f"/studies/{study}/judges")[0]["id"]
+    client.ask("POST", f"/studies/{study}/judges/{judge}/revoke")
     page = visit(link)
     expect(page.locator("#notice-text")).to_contain_text("It was revoked.")
     page = visit(link[:-3])
     expect(page.locator("#notice-text")).to_contain_text("ask whoever invited you for a new one")
-    page = visit(f"{house.base}/judge")
+    page = visit(f"{client.base}/judge")
     expect(page.locator("#notice-title")).to_have_text("This page needs a link")
     visit.expected("status of 403")
     visit.expected("status of 401")
 
 
-def test_the_dashboard_moves_live(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    board = visit(f"{house.base}/study/{study}#{TOKEN}")  # logs in, as the address that `surepick serve` prints
+def test_the_dashboard_moves_live(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    board = visit(f"{client.base}/study/{study}#{TOKEN}")  # logs in, as the address that `surepick serve` prints
     expect(board.locator("#claim")).to_have_text("No answers yet")
     assert TOKEN not in board.url
     board.locator("#name").fill("Ann")
@@ -225,8 +225,8 @@ def test_the_dashboard_moves_live(house: ServiceClient, visit: Any) -> None:
     before = board.locator("#evidence polyline").first.get_attribute("points")
     board.get_by_role("button", name="Pause").click()
     expect(board.locator("#state")).to_have_text("paused")
-    house.wait_until(study, "answers", 4)
-    for _ in range(2):  # questions in hand may be answered while it pauses
+    client.wait_until(study, "answers", 4)
+    for _ in range(2):  # questions held may be answered while it is paused
         if page.locator("#question").is_visible():
             answer(page, "mouse")
     expect(page.locator("#notice-title")).to_have_text("A short break")
@@ -238,7 +238,7 @@ def test_the_dashboard_moves_live(house: ServiceClient, visit: Any) -> None:
     expect(board.locator("#scores circle")).to_have_count(4)
     expect(board.locator("#judges tr")).to_contain_text("%")
     expect(board.locator("#quiet")).to_be_visible()
-    board.get_by_role("link", name="Result, to print").click()
+    board.get_by_role("link", name="Printable result").click()
     expect(board.locator(".result h1")).to_contain_text("Sea is the best")
     expect(board.locator(".result")).to_contain_text("with probability at most 20%")
     assert board.get_by_role("link", name="Download certificate.json").is_visible()
@@ -252,25 +252,25 @@ def answer_to_the_end_after_a_break(page: Page) -> None:
     answer_to_the_end(page, "keyboard")
 
 
-def test_items_change_midway_and_a_judges_data_are_deleted(house: ServiceClient, visit: Any) -> None:
-    study = house.study()
-    judge = visit(house.link(study, "Flo Secret"), PHONE)
+def test_items_change_midway_and_a_judges_data_are_deleted(client: ServiceClient, visit: Any) -> None:
+    study = client.study()
+    judge = visit(client.link(study, "Flo Secret"), PHONE)
     for _ in range(3):
         assert answer(judge, "keyboard")
-    house.wait_until(study, "answers", 3)
-    page = visit(f"{house.base}/study/{study}#{TOKEN}")
+    client.wait_until(study, "answers", 3)
+    page = visit(f"{client.base}/study/{study}#{TOKEN}")
     page.get_by_role("link", name="Change items, delete data").click()
     items = page.locator("#items")
     expect(items).to_contain_text("all 3 answers of this phase")
     items.get_by_label("Moss").check()
     items.locator("#add").fill("Grey\nGold")
     items.get_by_role("button").click()  # not yet: nobody said that a new phase shall begin
-    items.get_by_label("Begin a new phase").check()
+    items.get_by_label("Start a new phase").check()
     items.locator("#add").fill("clay")
     items.get_by_role("button").click()
     expect(items.locator(".error")).to_contain_text("choose another name")
     visit.expected("status of 409")
-    assert house.ask("GET", f"/studies/{study}")["phase"] == 0
+    assert client.ask("GET", f"/studies/{study}")["phase"] == 0
     items.locator("#add").fill("Grey\nGold")
     items.get_by_role("button").click()
     expect(page.locator("#answers")).to_have_text("0")
@@ -280,21 +280,21 @@ def test_items_change_midway_and_a_judges_data_are_deleted(house: ServiceClient,
     expect(page.locator("#judges")).to_contain_text("Flo Secret")
     page.get_by_role("link", name="Change items, delete data").click()
     page.locator("#who").select_option(index=1)
-    page.get_by_label("for good").check()
+    page.get_by_label("permanently").check()
     page.get_by_role("button", name="Delete the data").click()
-    expect(page.locator("#deleted")).to_contain_text("stay as nobody's")
-    assert "Flo Secret" not in str(house.ask("GET", f"/studies/{study}/judges"))
+    expect(page.locator("#deleted")).to_contain_text("stay without a name")
+    assert "Flo Secret" not in str(client.ask("GET", f"/studies/{study}/judges"))
     judge.reload()
     expect(judge.locator("#notice")).to_be_visible()
     visit.expected("status of 404")
-    page.goto(f"{house.base}/study/nosuchstudy")
+    page.goto(f"{client.base}/study/nosuchstudy")
     expect(page.locator("main")).to_contain_text("There is no study 'nosuchstudy'.")
     visit.expected("status of 404")
 
 
-def test_a_study_from_a_form_and_labels_that_would_be_scripts(house: ServiceClient, visit: Any) -> None:
+def test_a_study_from_a_form_and_labels_that_would_be_scripts(client: ServiceClient, visit: Any) -> None:
     evil = "<img src=x onerror=alert(1)>"
-    page = visit(f"{house.base}/new")
+    page = visit(f"{client.base}/new")
     page.locator("#token").fill("not the token at all")
     page.get_by_role("button", name="Log in").click()
     expect(page.locator("#error")).to_contain_text("not the admin's token")
@@ -304,15 +304,15 @@ def test_a_study_from_a_form_and_labels_that_would_be_scripts(house: ServiceClie
     page.locator("#title").fill(f"Which? {evil}")
     table = f"item,label,text,colour\none,{evil},<script>alert(2)</script>,#ff0000\ntwo,Two,plain,#0000ff\n"
     page.locator("#table").set_input_files({"name": "items.csv", "mimeType": "text/csv", "buffer": table.encode()})
-    page.get_by_role("button", name="Begin the study").click()
+    page.get_by_role("button", name="Start the study").click()
     expect(page.locator("h1")).to_have_text(f"Which? {evil}")
     study = page.locator("#study").get_attribute("data-study")
-    judge = visit(house.link(study, evil), PHONE)
+    judge = visit(client.link(study, evil), PHONE)
     expect(judge.locator("h1").first).to_have_text(f"Which? {evil}")
     expect(judge.locator("#cards .name").filter(has_text="onerror")).to_have_text(evil)
     expect(judge.locator("#cards .text").filter(has_text="script")).to_have_text("<script>alert(2)</script>")
     expect(page.locator("#surviving")).to_contain_text(evil)
     expect(page.locator("#judges")).to_contain_text(evil)
     for path in ("/", f"/study/{study}/result"):
-        page.goto(house.base + path)
+        page.goto(client.base + path)
         expect(page.locator("main")).to_contain_text(evil)

@@ -1,4 +1,4 @@
-"""A short form of `make crash-test`: a few kills, so that the way back from each is taken in every test run."""
+"""A short form of `make crash-test`: a few kills, so that every test run exercises the recovery from each."""
 
 import subprocess
 import sys
@@ -15,11 +15,11 @@ def test_no_acknowledged_answer_is_lost_when_processes_are_killed(database_url: 
 
 ORPHAN = """
 import os, signal, threading, time
-from surepick.service.processes import Job, supervise
+from surepick.service.serve import ChildProcess, supervise
 if os.fork() == 0:
     os._exit(0)
 threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
-supervise([Job("sleeper", lambda: time.sleep(60))])
+supervise([ChildProcess("sleeper", lambda: time.sleep(60))])
 print("ended well")
 """
 

@@ -13,13 +13,12 @@ import surepick
 SOURCES = Path(surepick.__file__).parent
 TRANSLATED = {
     "validate.py": {"TypeError"},  # caught below, as what NumPy raises for the same reason
-    "io/colours.py": {"ValueError"},  # the same for int()
+    "io/items.py": {"ValueError"},  # the same for int()
     "service/models.py": {"ValueError"},  # what pydantic asks of a validator
     "design/interior_point.py": {"LinAlgError"},  # a start that does not span; its callers see to it
     "identify/simulation.py": {"AssertionError"},  # a policy that breaks its contract
     "testing.py": {"AssertionError"},  # the same, told by pytest
     "__init__.py": {"AttributeError"},  # what Python asks of a module
-    "contextual/numerics.py": {"AttributeError"},  # the same
     "store/planner.py": {"Overtaken"},  # caught by the round that it ends
 }
 """Exceptions raised for somebody else to catch, never for users."""
@@ -61,7 +60,7 @@ def descendants(root: type) -> set[str]:
 
 
 def test_whatever_is_raised_to_users_has_one_root():
-    for name in ("surepick.judges.panel", "surepick.store", "surepick_experiments.studies.engine"):
+    for name in ("surepick.judges.program", "surepick.store", "surepick_experiments.studies.engine"):
         import_module(name)  # where subclasses live that `import surepick` does not know
     ours = descendants(surepick.SurepickError)
     for path in SOURCES.rglob("*.py"):

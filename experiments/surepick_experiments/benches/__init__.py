@@ -1,6 +1,6 @@
 """Speed side by side with what a user would pick instead: every bench by name, each a function that returns rows.
 
-Reading order: `frame` (how times are taken and reported), then any bench.
+Reading order: `runner` (how times are taken and reported), then any bench.
 """
 
 from surepick_experiments.benches.contextual import bench_contextual

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.contextual import numerics, plain
 from surepick.glm import probability_of_yes
+from surepick.glm.kernels import interpreted
 from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.benches.runner import Progress, Row, compared, silent
 
@@ -27,7 +27,7 @@ class Setting:
 
 
 def bench_contextual(*, quick: bool = False, seed: int = 0, progress: Progress = silent) -> list[Row]:
-    """Time every policy at a base setting, against the same loops in NumPy, and at larger T, d and K, against the base.
+    """Time every policy at a base setting, against the same without numba, and at larger T, d and K, against the base.
 
     Processor time of choosing and learning alone, without the drawing of contexts; after one run that warms up.
     """
@@ -39,7 +39,8 @@ def bench_contextual(*, quick: bool = False, seed: int = 0, progress: Progress =
         seconds_per_step(name, Setting(60, 5, 20), seed)
         short = min(steps, 50 if quick else 300)
         beginning = seconds_per_step(name, base, seed, steps=short)
-        in_numpy = _in_numpy(name, base, seed, short)
+        with interpreted():
+            in_numpy = seconds_per_step(name, base, seed, steps=short)
         rows.append(_row(name, Setting(short, 5, 20), beginning, "the same in NumPy", in_numpy))
         ours = seconds_per_step(name, base, seed)
         rows.append(_row(name, base, ours, str(base), ours))
@@ -48,7 +49,7 @@ def bench_contextual(*, quick: bool = False, seed: int = 0, progress: Progress =
             larger = [Setting(4 * steps, 5, 20), Setting(steps, 20, 20), Setting(steps, 5, 200)]
             if name == "sup-logistic":
                 larger += [Setting(10**5, 5, 20), Setting(10**6, 5, 20)]
-        rows += [_row(name, each, seconds_per_step(name, each, seed), str(base), ours) for each in larger]
+        rows += [_row(name, case, seconds_per_step(name, case, seed), str(base), ours) for case in larger]
     return rows
 
 
@@ -64,16 +65,6 @@ def _row(name: str, setting: Setting, ours: float, peer: str, peer_seconds: floa
         arms=setting.arms,
         microseconds_per_step=ours * 1e6,
     )
-
-
-def _in_numpy(name: str, setting: Setting, seed: int, steps: int) -> float:
-    """The same policy on the reference loops."""
-    used = numerics.kernels
-    numerics.kernels = plain
-    try:
-        return seconds_per_step(name, setting, seed, steps=steps)
-    finally:
-        numerics.kernels = used
 
 
 def seconds_per_step(name: str, setting: Setting, seed: int, *, steps: int | None = None) -> float:

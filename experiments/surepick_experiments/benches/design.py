@@ -23,7 +23,7 @@ PATIENCE = 600.0
 """Seconds after which a dense baseline is stopped; its row then says how far it came."""
 
 LOOK_EVERY = 20
-"""A baseline computes its own certificate every so many steps, so that the proof costs it little."""
+"""Number of steps after which a baseline computes its certificate, so that the proof costs it little."""
 
 
 def bench_design(*, quick: bool = False, seed: int = 0, progress: Progress = silent) -> list[Row]:
@@ -203,7 +203,7 @@ def _descend(
 
 
 def _largest(rng: np.random.Generator, count: int, items: int, dimension: int) -> Row:
-    """No baseline can hold this case; the time is set against one look at all pairs, which any dense step takes."""
+    """No baseline can hold this case; the time is compared with one pass over all pairs, which any dense step takes."""
     x, z = catalogue(rng, count, items, dimension)
     design: list[Design] = []
     memory = peak_bytes(lambda: design.append(pairs_optimal(x, z, gap=0.05)))
@@ -243,8 +243,8 @@ def _growth_in_pairs(rng: np.random.Generator, quick: bool) -> list[Row]:
             seconds[size[place]] = best_seconds({"ours": partial(pairs_optimal, x, z)}, repeats=3)["ours"]
         least = min(seconds)
         rows += [
-            compared(f"growth, {size:,} {name}", each, f"{least:,} {name}", seconds[least], size=size, grows=name)
-            for size, each in seconds.items()
+            compared(f"growth, {size:,} {name}", taken, f"{least:,} {name}", seconds[least], size=size, grows=name)
+            for size, taken in seconds.items()
         ]
     return rows
 
@@ -267,21 +267,21 @@ def _growth_in_items(rng: np.random.Generator, quick: bool) -> list[Row]:
             "xy": partial(xy_optimal, measurements, items),
             "gap": partial(gap_optimal, measurements, items, best=best, gaps=gaps),
         }
-        for name, each in best_seconds(cases, repeats=2).items():
-            seconds[name][size] = each
+        for name, taken in best_seconds(cases, repeats=2).items():
+            seconds[name][size] = taken
             processor[name][size] = min(_processor_seconds(cases[name]) for _ in range(2))
-    for name, taken in seconds.items():
+    for name, by_size in seconds.items():
         rows += [
             compared(
                 f"{name}, {size:,} items, d={dimension}",
-                each,
+                seconds_taken,
                 f"{sizes[0]:,} items",
-                taken[sizes[0]],
+                by_size[sizes[0]],
                 size=size,
                 grows=name,
                 ours_processor_seconds=processor[name][size],
             )
-            for size, each in taken.items()
+            for size, seconds_taken in by_size.items()
         ]
     return rows
 

@@ -116,7 +116,7 @@ def _matched(peer: Peer, tally: Tally, answers: Integers, target: float) -> _Mat
         tried.append(_Matched(run, tolerance, _gradient_norm(tally, run())))
         if tried[-1].norm <= target:
             break
-    return min(tried, key=lambda each: each.norm)
+    return min(tried, key=lambda matched: matched.norm)
 
 
 def _peers() -> dict[str, Peer]:

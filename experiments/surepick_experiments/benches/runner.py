@@ -29,7 +29,7 @@ class Bench(Protocol):
 
 
 def best_seconds(rivals: Mapping[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
-    """Seconds of the fastest run of each; they run in turn, so that what else the machine does disturbs all alike.
+    """Seconds of the fastest run of each; they run in turn, so that other load on the machine affects all equally.
 
     A rival that has had its PATIENCE is not run again.
     """
@@ -40,7 +40,7 @@ def best_seconds(rivals: Mapping[str, Callable[[], object]], *, repeats: int) ->
                 start = time.perf_counter()
                 run()
                 seconds[name].append(time.perf_counter() - start)
-    return {name: min(each) for name, each in seconds.items()}
+    return {name: min(times) for name, times in seconds.items()}
 
 
 def peak_bytes(run: Callable[[], object]) -> int:

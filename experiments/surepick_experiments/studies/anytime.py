@@ -9,7 +9,7 @@ from surepick.judges import World
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import (
     COLOURS,
-    cell,
+    cell_of,
     chosen_policies,
     groups,
     informed,
@@ -66,7 +66,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
             {
                 "world": world,
                 "policy": policy,
-                **cell(group, printed.get((world,), ())),
+                **cell_of(group, printed.get((world,), ())),
                 "over_lower_bound": float(np.median([row["questions"] / row["lower_bound"] for row in group])),
             }
             for (world, policy), group in groups(rows, "world", "policy").items()
@@ -77,11 +77,11 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Questions over the lower bound, one row of dots an instance."""
     path = folder / "anytime.png"
-    worlds = list(dict.fromkeys(each["world"] for each in summary["cells"]))
+    worlds = list(dict.fromkeys(cell["world"] for cell in summary["cells"]))
     with figure(path, size=(8.5, 4.4)) as (axes,):
         for (policy,), group in groups(summary["cells"], "policy").items():
-            places = [worlds.index(each["world"]) for each in group]
-            axes.plot([each["over_lower_bound"] for each in group], places, "o", color=COLOURS[policy], label=policy)
+            places = [worlds.index(cell["world"]) for cell in group]
+            axes.plot([cell["over_lower_bound"] for cell in group], places, "o", color=COLOURS[policy], label=policy)
         axes.set(xscale="log", xlabel="questions over the lower bound (median)", yticks=range(len(worlds)))
         axes.set_yticklabels(worlds)
         axes.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -91,7 +91,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Questions and correctness of every policy."""
     names = ("world", "policy", "guarantee", "questions", "over_lower_bound", "decided", "wrong", "runs", "seconds")
-    return [("Questions (median), delta = .05", [{name: each[name] for name in names} for each in summary["cells"]])]
+    return [("Questions (median), delta = .05", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("anytime", "The default policy beside the others, on all worlds.", tasks, run, summarise, draw, tables)
+STUDY = Study("anytime", "The default policy and the others, on all worlds.", tasks, run, summarise, draw, tables)

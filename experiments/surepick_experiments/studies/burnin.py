@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surepick.limits import gaussian_burn_in
-from surepick.limits.burn_in import GUARANTEES, THEOREMS
+from surepick.limits.complexity import GUARANTEES, THEOREMS
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
@@ -21,7 +21,7 @@ GROWING = "d = norm²"
 NORMS = (2, 3, 4, 5, 6, 7)
 MOST = 200_000
 
-LOOKS = {
+LINE_STYLES = {
     "corrected": ("#0b6e4f", "corrected theorem"),
     "proof": ("#e4572e", "printed theorem, by its proof"),
     "printed": ("#c1121f", "printed theorem (false)"),
@@ -94,7 +94,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     with figure(path, columns=len(cases), size=(4.6 * len(cases), 4.2)) as panels:
         for axes, ((case,), cells) in zip(panels, cases.items(), strict=True):
             for (theorem,), curve in groups(cells, "theorem").items():
-                colour, label = LOOKS[theorem]
+                colour, label = LINE_STYLES[theorem]
                 style = "--" if all(point["extrapolated"] for point in curve) else "-"
                 points = [(point["norm"], point["answers"]) for point in curve]
                 axes.plot(*zip(*points, strict=True), f"{style}o", color=colour, ms=4, label=label)
@@ -114,4 +114,4 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if number < 1e7 else f"1e{math.log10(number):.1f}"
 
 
-STUDY = Study("burnin", "Answers until four theorems apply, against the norm.", tasks, run, summarise, draw, tables)
+STUDY = Study("burnin", "Answers needed before four theorems apply, by norm.", tasks, run, summarise, draw, tables)

@@ -1,7 +1,7 @@
 """Study `checks`: how often each check of assumptions alarms, where they hold and where one is broken on purpose.
 
-Honest worlds, most of them asked adaptively by Anytime: every check looks three times, and an alarm at any look counts;
-no check may exceed its level beyond doubt. Planted violations: the check meant for each must see it.
+Honest worlds, most of them asked adaptively by Anytime: every check is evaluated three times, and any alarm counts;
+no check may exceed its level beyond doubt. Planted violations: the check meant for a violation must find it.
 """
 
 import math
@@ -17,17 +17,17 @@ from surepick.checks import CHECKS, Answers
 from surepick.identify import Anytime, Policy, Problem, Uniform
 from surepick.report.figures import figure
 from surepick.session import Question, Session
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick_experiments.studies.identification import exact_limits, groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 
 LEVEL = 0.05
-"""Of each check."""
+"""The level of every check."""
 
 LONG = 240
 """Answers in a world with a violation."""
 
-LOOKS = (1 / 3, 2 / 3, 1.0)
+EVALUATED_AT = (1 / 3, 2 / 3, 1.0)
 BLOCK = 20
 FALSE_ALARM = 1e-3
 """Chance that the study accuses some check that keeps its level, over all checks and honest worlds."""
@@ -195,26 +195,26 @@ def tasks(options: Options) -> list[Params]:
 
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
-    """A block of runs, one row a run and check."""
+    """A block of runs, one row per run and check."""
     name = task["scene"]
     kind, _, broken = name.partition("broken: ")
     make = VIOLATIONS[broken] if broken else HONEST[kind]
-    return [row for _ in range(task["runs"]) for row in looked_at(name, played(make(rng), rng), broken)]
+    return [row for _ in range(task["runs"]) for row in evaluated(name, played(make(rng), rng), broken)]
 
 
-def looked_at(scene: str, answers: Answers, broken: str = "") -> list[Row]:
-    """Whether each check alarms at any look; of a violation, only the check meant for it."""
+def evaluated(scene: str, answers: Answers, broken: str = "") -> list[Row]:
+    """Whether each check alarms at any evaluation; for a violation, only the check meant for it."""
     rows = []
     for name, check in CHECKS.items():
         if broken and name != broken:
             continue
-        found = [check(answers.first(int(part * len(answers.said))), level=LEVEL) for part in LOOKS]
+        found = [check(answers.first(int(part * len(answers.said))), level=LEVEL) for part in EVALUATED_AT]
         rows.append(
             {
                 "scene": scene,
                 "check": name,
                 "honest": not broken,
-                "alarm": any(each.alarm for each in found),
+                "alarm": any(check.alarm for check in found),
                 "alarm_at_the_end": found[-1].alarm,
                 "e_value": found[-1].e_value,
             }
@@ -246,8 +246,8 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     return {
         "level": LEVEL,
         "false_alarm_rate": FALSE_ALARM,
-        "exceeding": sum(each["exceeds_level"] for each in cells),
-        "least_power": min((each["rate"] for each in cells if not each["honest"]), default=None),
+        "exceeding": sum(cell["exceeds_level"] for cell in cells),
+        "least_power": min((cell["rate"] for cell in cells if not cell["honest"]), default=None),
         "cells": cells,
     }
 
@@ -258,15 +258,15 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     names = list(CHECKS)
     with figure(path, columns=2, size=(11.0, 3.8)) as (left, right):
         for scene in HONEST:
-            cells = [each for each in summary["cells"] if each["scene"] == scene]
+            cells = [cell for cell in summary["cells"] if cell["scene"] == scene]
             left.plot(
-                [each["rate"] for each in cells], [names.index(each["check"]) for each in cells], "o", label=scene
+                [cell["rate"] for cell in cells], [names.index(cell["check"]) for cell in cells], "o", label=scene
             )
         left.axvline(LEVEL, color="black", ls=":", label="level")
         left.set(title="false alarms where all is well", xlabel="share of runs", xlim=(-0.003, 1.6 * LEVEL))
         left.legend(fontsize=8, frameon=False)
-        seen = [each for each in summary["cells"] if not each["honest"]]
-        right.barh([names.index(each["check"]) for each in seen], [each["rate"] for each in seen], color="#0b6e4f")
+        seen = [cell for cell in summary["cells"] if not cell["honest"]]
+        right.barh([names.index(cell["check"]) for cell in seen], [cell["rate"] for cell in seen], color="#0b6e4f")
         right.set(title="planted violations seen", xlabel="share of runs", xlim=(0, 1))
         for axes in (left, right):
             axes.set_yticks(range(len(names)), names)
@@ -277,10 +277,10 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """False alarms, and violations seen."""
     names = ("check", "scene", "runs", "alarms", "rate", "rate_high")
-    parts = [[each for each in summary["cells"] if each["honest"] is honest] for honest in (True, False)]
-    titles = (f"False alarms at any of three looks, level {LEVEL:g}", "Planted violations seen")
+    parts = [[cell for cell in summary["cells"] if cell["honest"] is honest] for honest in (True, False)]
+    titles = (f"False alarms at any of three evaluations, level {LEVEL:g}", "Planted violations detected")
     return [
-        (title, [{name: each[name] for name in names} for each in part])
+        (title, [{name: cell[name] for name in names} for cell in part])
         for title, part in zip(titles, parts, strict=True)
         if part
     ]

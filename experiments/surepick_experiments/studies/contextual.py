@@ -17,7 +17,7 @@ from surepick.registry import NAMES, policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds.contextual import World, ball_world, misfit, simulate, trap_world
+from surepick_experiments.worlds.contextual import ContextualWorld, ball_world, distance_in_radii, simulate, trap_world
 
 NORMS = (1.0, 2.0, 4.0, 8.0)
 ARMS = (2, 20, 200, 1000)
@@ -73,7 +73,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     def watch(state: Any) -> None:
         nonlocal step
         step += 1
-        if step % 20 == 0 and proved and (found := misfit(state, world.theta)) is not None:
+        if step % 20 == 0 and proved and (found := distance_in_radii(state, world.theta)) is not None:
             worst.append(found)
 
     result = simulate(policy, world, task["horizon"], world_rng, checkpoints=checkpoints(task["horizon"]), watch=watch)
@@ -90,7 +90,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     ]
 
 
-def _world(task: Params, rng: np.random.Generator) -> World:
+def _world(task: Params, rng: np.random.Generator) -> ContextualWorld:
     if task["family"] == "trap":
         return trap_world(dimension=task["d"])
     return ball_world(rng, dimension=task["d"], arms=task["arms"], norm=task["norm"])
@@ -214,4 +214,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ] + [("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"])]
 
 
-STUDY = Study("contextual", "regret of every contextual policy over time", tasks, run, summarise, draw, tables)
+STUDY = Study("contextual", "Regret of every contextual policy over time.", tasks, run, summarise, draw, tables)

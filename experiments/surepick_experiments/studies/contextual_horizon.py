@@ -108,4 +108,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Regret over √T by horizon", summary["cells"])]
 
 
-STUDY = Study("horizon", "SupLogistic over ever longer horizons", tasks, run, summarise, draw, tables)
+STUDY = Study("horizon", "SupLogistic at growing horizons.", tasks, run, summarise, draw, tables)

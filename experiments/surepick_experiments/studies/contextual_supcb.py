@@ -24,7 +24,7 @@ HORIZON = 1000
 EACH = 40
 """Burn-in rewards that a level's estimate uses."""
 STORED = 12
-"""How many arms stored at level 2 are looked at."""
+"""How many arms stored at level 2 are examined."""
 FALSE_ALARM = 1e-4
 
 
@@ -54,7 +54,7 @@ def _one(policy: AnyPolicy, rng: np.random.Generator) -> Row:
     rewards: dict[int, list[float]] = {0: [], 1: []}
     stored: list[int] = []
     for _ in range(HORIZON):
-        burning = not state.settled
+        burning = not state.burn_in_over
         choice = policy.choose(state, arms, rng)
         reward = float(rng.random() < 0.5)
         state = policy.learn(state, arms, choice, reward)
@@ -124,4 +124,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [(title, summary["policies"])]
 
 
-STUDY = Study("supcb", "the flaw of SupCB-GLM made visible", tasks, run, summarise, draw, tables)
+STUDY = Study("supcb", "Measures the dependence that invalidates SupCB-GLM.", tasks, run, summarise, draw, tables)

@@ -329,9 +329,9 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
             "Least coverage is relative to 1 − delta; width over Wald's is the largest at ξ√γ ≤ 0.05, delta = 0.05",
             by_method,
         ),
-        ("Negative control: half the proved width must be caught", summary["negative_control"]),
+        ("Negative control: half the proved width must be detected", summary["negative_control"]),
         ("The printed theorem at its own condition: exact failure of its variance event", summary["counterexample"]),
     ]
 
 
-STUDY = Study("coverage", "coverage and width of every interval method", tasks, run, summarise, draw, tables)
+STUDY = Study("coverage", "Coverage and width of every interval method.", tasks, run, summarise, draw, tables)

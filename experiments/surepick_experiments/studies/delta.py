@@ -2,8 +2,8 @@
 
 Near ties, many near-best rivals, answers of little variance, gaps too small for the budget (where an honest policy
 claims nothing), exact ties (where any claim to be certain counts as an error), and for Anytime more of the kind
-(`delta_anytime`). A policy whose widths are cut to a fifth, and a likelihood ratio that does not pay for looking again
-and again, must be caught by the same test.
+(`delta_anytime`). A policy whose widths are cut to a fifth, and a likelihood ratio that does not pay for repeated
+evaluation, must be caught by the same test.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ FALSE_ALARM = 1e-3
 CONTROL = "control: a fifth of the width"
 CONTROLS = (CONTROL, UNPAID)
 BUDGET = 3 * 10**5
-"""Exact ties and hairline gaps end here."""
+"""Budget of questions, which ends runs with exact ties and hairline gaps."""
 
 
 def near_ties(angle: float = 0.15) -> World:
@@ -157,15 +157,15 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "questions": float(np.median([row["questions"] for row in group])),
             }
         )
-    controls = [each for each in cells if each["policy"] in CONTROLS]
-    honest = [each for each in cells if each["policy"] not in (*CONTROLS, POSTERIOR)]
+    controls = [cell for cell in cells if cell["policy"] in CONTROLS]
+    honest = [cell for cell in cells if cell["policy"] not in (*CONTROLS, POSTERIOR)]
     return {
         "false_alarm_rate": FALSE_ALARM,
-        "runs": sum(each["runs"] for each in honest),
-        "wrong": sum(each["wrong"] for each in honest),
-        "broken": sum(each["broken"] for each in honest),
+        "runs": sum(cell["runs"] for cell in honest),
+        "wrong": sum(cell["wrong"] for cell in honest),
+        "broken": sum(cell["broken"] for cell in honest),
         "control_settings": len(controls),
-        "control_caught": sum(each["broken"] for each in controls),
+        "control_caught": sum(cell["broken"] for cell in controls),
         "cells": cells,
     }
 
@@ -173,12 +173,12 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Error rate against delta."""
     path = folder / "delta.png"
-    families = list(dict.fromkeys(each["family"] for each in summary["cells"]))
+    families = list(dict.fromkeys(cell["family"] for cell in summary["cells"]))
     columns = min(4, len(families))
     lines = -(-len(families) // columns)
     with figure(path, columns=columns, rows=lines, size=(3.3 * columns, 3.5 * lines)) as panels:
         for axes, family in zip(panels, families, strict=False):
-            cells = [each for each in summary["cells"] if each["family"] == family]
+            cells = [cell for cell in summary["cells"] if cell["family"] == family]
             for (policy,), group in groups(cells, "policy").items():
                 style = "--x" if policy in (*CONTROLS, POSTERIOR) else "-o"
                 colour = COLOURS.get(policy, "#999999")
@@ -201,9 +201,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Errors of every policy, family and delta."""
     names = ("policy", "family", "delta", "runs", "claimed", "wrong", "error_high", "broken", "questions")
-    return [("Wrong verdicts", [{name: each[name] for name in names} for each in summary["cells"]])]
+    return [("Wrong verdicts", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study(
-    "delta", "Error rate against delta on hard families, with a control.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("delta", "Error rates on hard families, with a negative control.", tasks, run, summarise, draw, tables)

@@ -1,7 +1,8 @@
 """What study `delta` tries on Anytime: exact ties, near ties, hard geometries; and a broken rule that must be caught.
 
 At an exact tie of the best items every claim to be certain is false. Each stage is three times all before it, so that
-a horizon of 10⁸ answers takes some fifteen looks at nearly independent evidence; any stage sizes keep the guarantee.
+a horizon of 10⁸ answers takes some fifteen evaluations of nearly independent evidence; the guarantee holds for any
+stage sizes.
 """
 
 import math
@@ -35,11 +36,11 @@ class Hasty(Anytime):
 
 @dataclass(frozen=True, kw_only=True)
 class Unpaid(Hasty):
-    """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta, at whatever look."""
+    """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta at any evaluation."""
 
     def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next stage, or the verdict without its price."""
-        settled = state.settled
+        settled = state.evaluated
         if settled.plug_in.restarts and np.min(settled.nats(settled.leader)) >= math.log(1 / self.delta):
             return replace(self.verdict(state), status=Status.CERTAIN)
         return super().plan(state, rng)

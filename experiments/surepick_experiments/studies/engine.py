@@ -100,7 +100,7 @@ def _start_ray(stack: ExitStack, processes: int, address: str | None) -> None:
         ray: Any = import_module("ray")
         import_module("ray.util.joblib").register_ray()
     except ImportError:
-        raise MissingExtra("The engine ray needs Ray; install surepick[ray].") from None
+        raise MissingExtra("The engine ray needs Ray; install surepick-experiments[ray].") from None
     where: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False} if address is None else {}
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **where)
@@ -113,7 +113,7 @@ def _start_dask(stack: ExitStack, processes: int, address: str | None) -> None:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise MissingExtra("The engine dask needs Dask; install surepick[dask].") from None
+        raise MissingExtra("The engine dask needs Dask; install surepick-experiments[dask].") from None
     try:
         where = address or stack.enter_context(
             distributed.LocalCluster(n_workers=processes, threads_per_worker=1, processes=True, dashboard_address=None)

@@ -12,7 +12,7 @@ import numpy as np
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import (
     COLOURS,
-    cell,
+    cell_of,
     chosen_policies,
     groups,
     informed,
@@ -60,7 +60,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "example": example,
                 "height": height,
                 "policy": policy,
-                **cell(group, printed.get((example, height), ())),
+                **cell_of(group, printed.get((example, height), ())),
                 "after_burn_in": float(np.median([row["questions"] - row["burn_in"] for row in group])),
                 "lower_bound": group[0]["lower_bound"],
             }
@@ -74,14 +74,14 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     path = folder / "examples.png"
     with figure(path, columns=2, size=(10.0, 4.4)) as panels:
         for axes, example in zip(panels, EXAMPLES, strict=True):
-            cells = [each for each in summary["cells"] if each["example"] == example]
+            cells = [cell for cell in summary["cells"] if cell["example"] == example]
             for (policy,), group in groups(cells, "policy").items():
-                heights = [each["height"] for each in group]
+                heights = [cell["height"] for cell in group]
                 axes.plot(
-                    heights, [each["questions"] for each in group], "-o", color=COLOURS[policy], ms=4, label=policy
+                    heights, [cell["questions"] for cell in group], "-o", color=COLOURS[policy], ms=4, label=policy
                 )
-                axes.plot(heights, [max(each["after_burn_in"], 1) for each in group], ":", color=COLOURS[policy])
-            one = [each for each in cells if each["policy"] == cells[0]["policy"]]
+                axes.plot(heights, [max(cell["after_burn_in"], 1) for cell in group], ":", color=COLOURS[policy])
+            one = [cell for cell in cells if cell["policy"] == cells[0]["policy"]]
             axes.plot([c["height"] for c in one], [c["lower_bound"] for c in one], "--k", lw=1, label="lower bound")
             axes.set(
                 yscale="log", xlabel="r", ylabel="questions (dotted: after the burn-in)", title=f"Example {example}"
@@ -94,7 +94,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Questions over r."""
     names = ("example", "height", "policy", "questions", "after_burn_in", "lower_bound", "decided", "wrong", "runs")
-    return [("Questions (median)", [{name: each[name] for name in names} for each in summary["cells"]])]
+    return [("Questions (median)", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("examples", "Examples 1 and 2 of the paper over r.", tasks, run, summarise, draw, tables)
+STUDY = Study("examples", "Examples 1 and 2 of the paper, by r.", tasks, run, summarise, draw, tables)

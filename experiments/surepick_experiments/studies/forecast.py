@@ -151,4 +151,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Further questions within the 80% interval", [summary["all"], *summary["cells"]])]
 
 
-STUDY = Study("forecast", "80% forecasts against what happened.", tasks, run, summarise, draw, tables)
+STUDY = Study("forecast", "Coverage of the 80% forecast intervals.", tasks, run, summarise, draw, tables)

@@ -18,7 +18,7 @@ from surepick_experiments.studies.runner import Row
 DELTA = 0.05
 
 BUDGETS = {"gl-gape": 10**6}
-"""GlGapE looks a hundred times where others look ten times, and does not stop on most problems."""
+"""GlGapE evaluates its bounds ten times as often as the others, and does not stop on most problems."""
 
 COLOURS = {
     "anytime": "#d4007a",
@@ -80,7 +80,7 @@ def lower_bound(world: World, delta: float = DELTA) -> float:
 
 
 def certified_bound(world: World, delta: float = DELTA) -> LowerBound:
-    """The bound with its certificate; seconds for thousands of items, so each process finds it once a world."""
+    """The bound with its certificate; seconds for thousands of items, so each process computes it once per world."""
     problem = world.problem
     key = hashlib.sha256(repr(delta).encode())
     for array in (problem.measurements, problem.items, world.theta):
@@ -103,7 +103,7 @@ def groups(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]
     return result
 
 
-def cell(chosen: Sequence[Row], reference: Sequence[Row] = ()) -> Row:
+def cell_of(chosen: Sequence[Row], reference: Sequence[Row] = ()) -> Row:
     """Medians of the same policy on the same instance, and the ratio to a reference on the same seeds."""
     questions = {row["seed"]: row["questions"] for row in chosen}
     ratios = [row["questions"] / questions[row["seed"]] for row in reference if row["seed"] in questions]
@@ -126,7 +126,7 @@ def decided(row: Row) -> bool:
 
 
 def exact_limits(count: int, runs: int) -> tuple[float, float]:
-    """Clopper and Pearson's 95% interval for the probability of what happened in so many of the runs."""
+    """Clopper and Pearson's 95% interval for the probability of what happened in `count` of the runs."""
     low = float(beta.ppf(0.025, count, runs - count + 1)) if count else 0.0
     high = float(beta.ppf(0.975, count + 1, runs - count)) if count < runs else 1.0
     return low, high

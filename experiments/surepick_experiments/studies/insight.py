@@ -225,4 +225,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("The paper: about 5e6 questions, a few hundred vectors asked", summary["cells"])]
 
 
-STUDY = Study("insight", "What RAGE-GLM does on the way, on 10,000 items.", tasks, run, summarise, draw, tables)
+STUDY = Study("insight", "Allocation of questions by RAGE-GLM on 10,000 items.", tasks, run, summarise, draw, tables)

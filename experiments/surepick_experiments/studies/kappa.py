@@ -115,6 +115,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median) on the 1/κ₀ family; search bound n/16, asymptotic bound, its linear twin", shown)]
 
 
-STUDY = Study(
-    "kappa", "The 1/kappa family: questions against n/16 and a linear twin.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("kappa", "The 1/kappa family: questions, n/16 and the linear model.", tasks, run, summarise, draw, tables)

@@ -107,6 +107,4 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ]
 
 
-STUDY = Study(
-    "limits", "Measured questions over the lower bound, policies × worlds.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("limits", "Questions over the lower bound, by policy and world.", tasks, run, summarise, draw, tables)

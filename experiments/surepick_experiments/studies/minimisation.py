@@ -15,8 +15,8 @@ from scipy.special import logsumexp
 from surepick._arrays import Floats
 from surepick.identify import Plan, Problem
 from surepick.identify.anytime.directional import BETS
-from surepick.identify.anytime.rival_bounds import THOROUGH, weigh
 from surepick.identify.anytime.state import State
+from surepick.identify.anytime.stopping import THOROUGH, rival_bounds
 from surepick.judges import World
 from surepick.report.figures import figure
 from surepick_experiments.studies.delta_anytime import Hasty
@@ -32,7 +32,7 @@ BLOCK = 10
 
 
 def played(world: World, stages: int, rng: np.random.Generator) -> State:
-    """The state of Anytime after so many stages of growing size."""
+    """The state of Anytime after `stages` stages of growing size."""
     policy, judge = Hasty(growth=0.5), world.judge(rng)
     state = policy.start(world.problem)
     for _ in range(stages):
@@ -41,14 +41,14 @@ def played(world: World, stages: int, rng: np.random.Generator) -> State:
             break
         wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
         state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(world.problem, wins))
-    return state.settled
+    return state.evaluated
 
 
 def bounds(state: State, rng: np.random.Generator) -> list[Row]:
     """Each proved bound, and the least value a search finds."""
     leader, problem = state.leader, state.problem
     others = np.array([item for item in range(len(problem.items)) if item != leader])
-    weighed = weigh(state, leader, others, THOROUGH)
+    weighed = rival_bounds(state, leader, others, THOROUGH)
     rows = []
     for rule, proved in (("plug-in", weighed.plug_in), ("directional", weighed.directional)):
         for item, bound in zip(others, proved, strict=True):
@@ -77,13 +77,13 @@ def least_found(state: State, item: int, rule: str, rng: np.random.Generator) ->
 
 
 def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
-    """What the rule bounds from below: the evidence at each θ; infinite outside of the localiser for bets."""
+    """What the rule bounds from below: the evidence at each θ; infinite outside the localiser for bets."""
     evidence = state.evidence.log_evidence(theta)
     if rule == "plug-in":
         return evidence
     process = state.process_of(state.leader)
     assert process is not None
-    bets = process.values(np.full(len(theta), item), state.problem.rows, theta)
+    bets = process.log_bets(np.full(len(theta), item), state.problem.rows, theta)
     return np.where(evidence < state.threshold, logsumexp(bets, axis=1) - math.log(BETS), math.inf)
 
 
@@ -126,14 +126,16 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
             }
             | {
                 f"caught_if_raised_by_{raised:g}": float(
-                    np.mean([any(row["found"] < row["bound"] + raised for row in each) for each in problems.values()])
+                    np.mean(
+                        [any(row["found"] < row["bound"] + raised for row in proved) for proved in problems.values()]
+                    )
                 )
                 for raised in RAISED
             }
         )
     return {
         "problems": len({row["problem"] for row in rows}),
-        "too_high": sum(each["too_high"] for each in cells),
+        "too_high": sum(cell["too_high"] for cell in cells),
         "cells": cells,
     }
 
@@ -152,9 +154,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Bounds that were too high, by rule."""
-    return [("Certified bounds against a global search", summary["cells"])]
+    return [("Certified bounds and a global search", summary["cells"])]
 
 
-STUDY = Study(
-    "minimisation", "Certified bounds of Anytime against a global search.", tasks, run, summarise, draw, tables
-)
+STUDY = Study("minimisation", "Certified bounds of Anytime and a global search.", tasks, run, summarise, draw, tables)

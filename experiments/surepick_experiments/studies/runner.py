@@ -1,7 +1,7 @@
 """How a study runs: seeded tasks over all cores, every finished task kept, tidy rows at the end.
 
-A study is a list of tasks; a task is plain data and yields rows, one a run. Rows go to `rows.jsonl` as tasks finish, so
-an interrupted study goes on where it stopped, and the same seed gives the same rows in any order of execution.
+A study is a list of tasks; a task is plain data and yields rows, one per run. Rows go to `rows.jsonl` as tasks finish,
+so an interrupted study goes on where it stopped, and the same seed gives the same rows in any order of execution.
 """
 
 import csv
@@ -25,7 +25,7 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """What users may say about any study; each study takes what applies to it."""
+    """Options common to all studies; each study uses those that apply to it."""
 
     runs: int | None = None
     seed: int = 0
@@ -74,7 +74,7 @@ def run_study(
     """Run what is not done yet, and write rows (CSV, Parquet where possible) and summary.json to `out`.
 
     The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
-    Figures are drawn by whoever wants them (`study.draw`).
+    Figures are drawn separately (`study.draw`).
     """
     tasks = study.tasks(options)
     keys = [_key(study, options, task) for task in tasks]
@@ -93,7 +93,7 @@ def run_study(
             file.write(json.dumps({"task": key, "rows": rows}) + "\n")
             file.flush()
             finished[key] = rows
-            progress(sum(each in finished for each in keys), len(tasks))
+            progress(sum(key in finished for key in keys), len(tasks))
     rows = [row for key in keys for row in finished[key]]
     summary = study.summarise(rows)
     (out / "summary.json").write_text(json.dumps(summary, indent=2))

@@ -13,7 +13,7 @@ from surepick.registry import POLICIES
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import (
     COLOURS,
-    cell,
+    cell_of,
     chosen_policies,
     groups,
     informed,
@@ -47,7 +47,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     return {
         "lower_bound": {d: group[0]["lower_bound"] for (d,), group in groups(rows, "d").items()},
         "cells": [
-            {"d": d, "policy": policy, **cell(group, printed.get((d,), ()))}
+            {"d": d, "policy": policy, **cell_of(group, printed.get((d,), ()))}
             for (d, policy), group in groups(rows, "d", "policy").items()
         ],
     }
@@ -59,8 +59,8 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     with figure(path, size=(8.5, 4.8)) as (axes,):
         for (policy,), group in groups(summary["cells"], "policy").items():
             style = "-o" if group[0]["guarantee"] == "proved" else "--s"
-            points = [(each["d"], each["questions"]) for each in group]
-            stopped = "" if all(each["decided"] for each in group) else ", not decided"
+            points = [(cell["d"], cell["questions"]) for cell in group]
+            stopped = "" if all(cell["decided"] for cell in group) else ", not decided"
             axes.plot(
                 *zip(*points, strict=True),
                 style,
@@ -79,7 +79,7 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Questions and correctness of every policy."""
     names = ("d", "policy", "guarantee", "questions", "printed_over_this", "decided", "wrong", "runs", "seconds")
     title = "Questions (median); the paper: all correct, RAGE-GLM a tenth of its passive baseline"
-    return [(title, [{name: each[name] for name in names} for each in summary["cells"]])]
+    return [(title, [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
 STUDY = Study("soare", "All policies on Soare's benchmark, d = 10 to 50.", tasks, run, summarise, draw, tables)

@@ -14,7 +14,7 @@ import numpy as np
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import (
     COLOURS,
-    cell,
+    cell_of,
     chosen_policies,
     groups,
     informed,
@@ -79,7 +79,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "policy": policy,
                 "items": group[0]["items"],
                 "gap": group[0]["gap"],
-                **cell(group, printed.get((column,), ())),
+                **cell_of(group, printed.get((column,), ())),
                 "lower_bound": float(np.median([row["lower_bound"] for row in group])),
                 "paper": group[0]["paper"],
             }
@@ -92,14 +92,14 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """One group of bars a column; the paper's numbers as marks."""
     path, kind = folder / "zappos.png", "UT-Zap50K" if summary["real"] else "look-alike"
     by_policy = groups(summary["cells"], "policy")
-    columns = list(dict.fromkeys(each["column"] for each in summary["cells"]))
+    columns = list(dict.fromkeys(cell["column"] for cell in summary["cells"]))
     width = 0.8 / len(by_policy)
     with figure(path, size=(9.0, 4.4)) as (axes,):
         for place, ((policy,), group) in enumerate(by_policy.items()):
-            at = np.array([columns.index(each["column"]) for each in group]) + (place + 0.5) * width - 0.4
+            at = np.array([columns.index(cell["column"]) for cell in group]) + (place + 0.5) * width - 0.4
             label = f"{policy} ({group[0]['guarantee']})"
-            axes.bar(at, [each["questions"] for each in group], width, color=COLOURS[policy], label=label)
-            reported = [(x, each["paper"]) for x, each in zip(at, group, strict=True) if each["paper"]]
+            axes.bar(at, [cell["questions"] for cell in group], width, color=COLOURS[policy], label=label)
+            reported = [(x, cell["paper"]) for x, cell in zip(at, group, strict=True) if cell["paper"]]
             if reported:
                 axes.plot(*zip(*reported, strict=True), "k_", ms=12, mew=2)
         axes.plot([], [], "k_", ms=12, mew=2, label="reported in the paper")
@@ -112,7 +112,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Questions beside the paper's."""
     names = ("column", "policy", "guarantee", "questions", "paper", "printed_over_this", "decided", "wrong", "seconds")
-    return [("Questions", [{name: each[name] for name in names} for each in summary["cells"]])]
+    return [("Questions", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("zappos", "The shoe catalogue of the paper's Table 1 (look-alike).", tasks, run, summarise, draw, tables)
+STUDY = Study("zappos", "Table 1 of the paper, on synthetic or real shoes.", tasks, run, summarise, draw, tables)

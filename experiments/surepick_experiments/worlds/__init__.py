@@ -1,6 +1,5 @@
 """Simulated worlds: what studies, benches and tests ask their questions to."""
 
-from surepick_experiments.worlds.people import person
 from surepick_experiments.worlds.synthetic import (
     CATALOGUE,
     catalogue,
@@ -9,6 +8,7 @@ from surepick_experiments.worlds.synthetic import (
     gaussian,
     one_over_kappa,
     pairs_of_pairs,
+    person,
     soare,
 )
 from surepick_experiments.worlds.zappos import load_zappos

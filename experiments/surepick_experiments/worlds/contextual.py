@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick._arrays import Floats
 from surepick.contextual import SupLogistic
-from surepick.contextual.likelihood_ratio_set import RatioSet
+from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.policy import AnyPolicy
 from surepick.contextual.sup_logistic import SupState
@@ -20,14 +20,14 @@ STEPS_PER_BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class World:
+class ContextualWorld:
     """A truth, and how the arms of every step are drawn: `draw(rng, steps)` gives steps × arms × dimension."""
 
     theta: Floats
     draw: Callable[[np.random.Generator, int], Floats]
 
     def blocks(self, horizon: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Arms, probabilities of a reward, and one uniform number a step that decides it, block by block."""
+        """Arms, probabilities of a reward, and per step one uniform number that decides it, block by block."""
         for first in range(0, horizon, STEPS_PER_BLOCK):
             steps = min(STEPS_PER_BLOCK, horizon - first)
             arms = self.draw(rng, steps)
@@ -40,7 +40,7 @@ def random_direction(rng: np.random.Generator, dimension: int, norm: float) -> F
     return np.asarray(theta * (norm / np.linalg.norm(theta)))
 
 
-def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, norm: float = 3.0) -> World:
+def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, norm: float = 3.0) -> ContextualWorld:
     """Fresh arms uniform in the unit ball at every step; θ* of the given length in a random direction."""
 
     def draw(rng: np.random.Generator, steps: int) -> Floats:
@@ -48,17 +48,17 @@ def ball_world(rng: np.random.Generator, *, dimension: int = 5, arms: int = 20, 
         points *= (rng.random((steps, arms)) ** (1 / dimension) / np.linalg.norm(points, axis=2))[..., None]
         return np.asarray(points)
 
-    return World(random_direction(rng, dimension, norm), draw)
+    return ContextualWorld(random_direction(rng, dimension, norm), draw)
 
 
-def trap_world(*, dimension: int = 2, decent: float = 0.4, best: float = 2.0) -> World:
+def trap_world(*, dimension: int = 2, decent: float = 0.4, best: float = 2.0) -> ContextualWorld:
     """Greedy's trap: the same arms e₁, …, e_d at every step, e₁ decent, e_d best, the others worthless.
 
     Greedy breaks its first tie in favour of e₁ and, once that was rewarded, has no reason ever to try another arm.
     """
     theta = np.full(dimension, -1.0)
     theta[0], theta[-1] = decent, best
-    return World(theta, lambda rng, steps: np.tile(np.eye(dimension), (steps, 1, 1)))
+    return ContextualWorld(theta, lambda rng, steps: np.tile(np.eye(dimension), (steps, 1, 1)))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Run:
 
 def simulate(
     policy: AnyPolicy,
-    world: World,
+    world: ContextualWorld,
     horizon: int,
     rng: np.random.Generator,
     *,
@@ -110,12 +110,12 @@ def simulate(
     return Run(regret, spent / horizon * 1e6, state)
 
 
-def misfit(state: Any, theta: Floats) -> float | None:
-    """How far θ is out in units of what the state's proved radius allows: above 1 it is not covered.
+def distance_in_radii(state: Any, theta: Floats) -> float | None:
+    """The distance of θ from the centre of the state's set, in units of its proved radius: above 1 it is not covered.
 
     None for states without a proved radius. For SupLogistic the worst of Φ's set and of all certified levels.
     """
-    if isinstance(state, RatioSet | OnePassState):
+    if isinstance(state, LikelihoodRatioSet | OnePassState):
         return _in_units(state.inverse, state.centre - theta, state.radius)
     if isinstance(state, SupState):
         levels = state.levels

@@ -1,12 +1,14 @@
-"""Worlds with a formula: the benchmarks of the paper and families that are hard on purpose."""
+"""Worlds with a formula: the benchmarks of the paper, families that are hard on purpose, and people with a taste."""
 
 import math
 
 import numpy as np
 
+from surepick import validate
 from surepick._arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
+from surepick.io.items import colour_features
 from surepick.judges.simulated import World
 from surepick.limits import kappa_family
 
@@ -18,6 +20,12 @@ CATALOGUE = {
 }
 """Items, gap between best and second, and how far apart they are where they are nearly the same picture: the four
 columns of Jun et al. 2021, Table 1. Only near twins explain that a gap of 1e-4 took 1e8 questions and not 1e12."""
+
+CLOSE_ENOUGH = 0.1
+"""Largest relative difference between a drawn gap and the one wanted."""
+
+TRIES = 200_000
+"""Directions drawn before the search for a gap is given up."""
 
 
 def soare(dimension: int, *, angle: float = 0.1, length: float = 2.0) -> World:
@@ -103,6 +111,26 @@ def one_over_kappa(items: int, *, epsilon: float = 0.5, seed: int = 0) -> World:
     family = kappa_family(items, epsilon=epsilon, seed=seed)
     best = int(np.random.default_rng([seed, items]).integers(items))
     return World(f"one-over-kappa-{items}", Problem(family.items, family.items), family.thetas[best])
+
+
+def person(*, colours: int = 37, gap: float = 0.35, norm: float | None = None, seed: int = 0) -> World:
+    """One person who compares colours: θ* of a random direction, drawn until the best gap is about the one wanted.
+
+    Features are standardised CIELAB coordinates, their squares and products, scaled so that the longest difference
+    has length one. Without `norm` it is drawn between 4 and 25.
+    """
+    colours = validate.whole("colours", colours, least=2)
+    rng = np.random.default_rng([seed, colours, 77])
+    features = colour_features(rng.random((colours, 3)))
+    gap = validate.positive("gap", gap)
+    for _ in range(TRIES):
+        direction: Floats = np.asarray(rng.normal(size=features.shape[1]))
+        length = rng.uniform(4, 25) if norm is None else norm
+        theta = direction * (length / float(np.linalg.norm(direction)))
+        second, best = np.sort(features @ theta)[-2:]
+        if abs(best - second - gap) <= CLOSE_ENOUGH * gap:
+            return World(f"person-{colours}-{gap:g}", Problem.from_pairs(features), theta)
+    raise InvalidInput(f"No taste with a gap of {gap:g} was found in {TRIES:,} tries; ask for a smaller gap.")
 
 
 def _with_gap(features: Floats, theta: Floats, gap: float) -> Floats:

@@ -1,8 +1,8 @@
 """The real shoe catalogue, UT-Zap50K: labels and GIST features as its authors distribute them, in MATLAB files.
 
-zappos-labels.mat holds `mturkOrder`, one matrix an attribute with rows (image, image, attribute, answer, ...) counted
-from 1, answer 1 for "the first more", 2 for "the second more"; zappos-gist.mat holds `gistfeats`, a row of 960 numbers
-an image.
+zappos-labels.mat holds `mturkOrder`, one matrix per attribute with rows (image, image, attribute, answer, ...) counted
+from 1, answer 1 for "the first more", 2 for "the second more"; zappos-gist.mat holds `gistfeats`, with one row of
+960 numbers per image.
 """
 
 from pathlib import Path

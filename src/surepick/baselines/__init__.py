@@ -2,21 +2,16 @@
 
 from surepick.baselines.eco_log import EcoLog
 from surepick.baselines.gl_gape import GlGapE
-from surepick.baselines.greedy import Greedy
+from surepick.baselines.intervals import interval_faury, interval_li, interval_printed, interval_wald
 from surepick.baselines.logistic_ucb import LogisticUcb
-from surepick.baselines.ofu_glb import OfuGlb
-from surepick.baselines.ofu_log import OfuLog
+from surepick.baselines.ofu import OfuGlb, OfuLog
 from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
-from surepick.baselines.printed_intervals import interval_printed
 from surepick.baselines.rage_glm_2 import RageGlm2
 from surepick.baselines.rage_glm_r import RageGlmR
 from surepick.baselines.rage_linear import RageLinear
-from surepick.baselines.rival_intervals import interval_faury, interval_li, interval_wald
-from surepick.baselines.square_cb import SquareCb
+from surepick.baselines.simple import Greedy, LogisticThompson, SquareCb, UniformArms
 from surepick.baselines.sup_cb_glm import SupCbGlm
-from surepick.baselines.thompson import LogisticThompson
 from surepick.baselines.ucb_glm import UcbGlm
-from surepick.baselines.uniform import UniformArms
 
 __all__ = [
     "EcoLog",

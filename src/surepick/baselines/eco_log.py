@@ -8,7 +8,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import numerics
+from surepick.contextual import kernels
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -20,7 +20,7 @@ from surepick.contextual.policy import (
     clean_arms,
     clean_reward,
 )
-from surepick.glm import probability_of_yes, softplus, variance
+from surepick.glm import softplus, variance
 from surepick.guarantee import Guarantee
 
 
@@ -71,7 +71,7 @@ class EcoLog(NormBounded):
     def choose(self, state: EcoLogState, arms: Floats, rng: np.random.Generator) -> Choice:
         """The arm of largest upper bound."""
         offered = clean_arms(arms, len(state.theta))
-        return Choice(numerics.kernels.optimistic(offered, state.theta, state.inverse, self.radius(state)))
+        return Choice(kernels.optimistic(offered, state.theta, state.inverse, self.radius(state)))
 
     def learn(self, state: EcoLogState, arms: Floats, choice: Choice, reward: float) -> EcoLogState:
         """One online step."""
@@ -81,7 +81,7 @@ class EcoLog(NormBounded):
         both = self._moved(state, vector, 1.0, 1.0)
         weight = float(variance(vector @ theta))
         inverse = state.inverse.copy()
-        numerics.kernels.add_outer(inverse, vector, weight)
+        kernels.add_outer(inverse, vector, weight)
         information = state.information + weight * np.outer(vector, vector)
         sign = 1.0 - 2.0 * answer
         excess = float(softplus(sign * (vector @ both)) - softplus(sign * (vector @ theta)))
@@ -96,6 +96,7 @@ class EcoLog(NormBounded):
         theta = state.theta + across * ((v - before) / squared) if squared > 0 else state.theta
         if float(np.linalg.norm(theta)) <= self.norm_bound:
             return np.asarray(theta)
+        # The objective is convex: where its minimum lies outside the ball, that over the ball is on the sphere.
         return _on_sphere(state, vector, noes, yeses, 2 / (2 + self.norm_bound), self.norm_bound)
 
 
@@ -115,33 +116,25 @@ def _stationary(before: float, squared: float, noes: float, yeses: float) -> flo
 
 
 def _on_sphere(state: EcoLogState, vector: Floats, noes: float, yeses: float, weight: float, bound: float) -> Floats:
-    """The same minimum on ‖θ‖ = bound: Newton for every multiplier ν of (ν/2)‖θ‖², ν by bisection."""
-    identity = np.eye(len(vector))
+    """The same minimum on ‖θ‖ = bound, `weight` being 2/(2+S): the multiplier ν of (ν/2)‖θ‖² is found by bisection.
+
+    With A = weight·W + νI the minimiser is A⁻¹(weight·W·θ_t) − slope(v)·A⁻¹x, so that v = xᵀθ is again `_stationary`.
+    """
+    identity, pull = np.eye(len(vector)), weight * (state.information @ state.theta)
+
+    def minimiser(nu: float) -> Floats:
+        free, across = np.linalg.solve(weight * state.information + nu * identity, np.stack([pull, vector], axis=1)).T
+        before, squared = float(vector @ free), float(vector @ across)
+        v = _stationary(before, squared, noes, yeses)
+        return np.asarray(free + across * ((v - before) / squared)) if squared > 0 else np.asarray(free)
+
     low, high = 0.0, 1.0
-    theta = state.theta
-
-    def solved(nu: float, start: Floats) -> Floats:
-        point = start
-        for _ in range(30):
-            v = vector @ point
-            yes = float(probability_of_yes(v))
-            slope = noes * yes - yeses * (1 - yes)
-            gradient = weight * state.information @ (point - state.theta) + slope * vector + nu * point
-            curve = (noes + yeses) * float(variance(v))
-            hessian = weight * state.information + nu * identity + curve * np.outer(vector, vector)
-            step = np.linalg.solve(hessian, gradient)
-            point = point - step
-            if float(step @ step) < 1e-20:
-                break
-        return np.asarray(point)
-
-    while float(np.linalg.norm(solved(high, theta))) > bound and high < 1e12:
+    while float(np.linalg.norm(minimiser(high))) > bound and high < 1e12:
         low, high = high, 2 * high
     for _ in range(40):
         middle = (low + high) / 2
-        theta = solved(middle, theta)
-        if float(np.linalg.norm(theta)) > bound:
+        if float(np.linalg.norm(minimiser(middle))) > bound:
             low = middle
         else:
             high = middle
-    return solved(high, theta)
+    return minimiser(high)

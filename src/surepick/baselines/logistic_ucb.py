@@ -8,9 +8,9 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge
-from surepick.contextual import estimate, numerics
-from surepick.contextual.estimate import Estimate
+from surepick.baselines.intervals import faury_gamma, faury_ridge
+from surepick.contextual import kernels
+from surepick.contextual.estimate import RidgeEstimate
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -33,7 +33,7 @@ LIPSCHITZ = 0.25
 class LogisticUcbState(NamedTuple):
     """The ridge estimate, the point of the ball that stands for it, and the norms of both kinds."""
 
-    estimate: Estimate
+    estimate: RidgeEstimate
     design: Floats
     """Inverse of V = Σ xxᵀ + κλI."""
     theta: Floats
@@ -94,7 +94,7 @@ class LogisticUcb(NormBounded):
         """Nothing known."""
         dimension = validate.whole("dimension", dimension)
         ridge = self.ridge(dimension)
-        first = estimate.first_estimate(dimension, ridge)
+        first = RidgeEstimate.empty(dimension, ridge)
         return LogisticUcbState(first, np.eye(dimension) / (self.kappa * ridge), first.theta, first.inverse, 0.0)
 
     def choose(self, state: LogisticUcbState, arms: Floats, rng: np.random.Generator) -> Choice:
@@ -107,11 +107,11 @@ class LogisticUcb(NormBounded):
         slack = 1 + 2 * self.norm_bound
         radius = self.gamma(state) + state.attained
         logits = arms @ state.theta
-        squared = numerics.kernels.squared_norms(arms, state.design)
+        squared = kernels.squared_norms(arms, state.design)
         if self.version == 1:
             bonus = LIPSCHITZ * math.sqrt(self.kappa * slack) * radius * np.sqrt(squared)
         else:
-            local = np.sqrt(numerics.kernels.squared_norms(arms, state.local))
+            local = np.sqrt(kernels.squared_norms(arms, state.local))
             bonus = variance(logits) * slack * radius * local + LIPSCHITZ * self.kappa * slack * radius**2 * squared
         return np.asarray(probability_of_yes(logits) + bonus)
 
@@ -119,11 +119,12 @@ class LogisticUcb(NormBounded):
         """Update the estimate, move it into the ball, update V."""
         vector = chosen_vector(arms, choice, len(state.theta))
         ridge = self.ridge(len(vector))
-        now = estimate.updated(state.estimate, vector, clean_reward(reward), ridge, growth=0.0)
+        now = state.estimate.updated(vector, clean_reward(reward), ridge, growth=0.0)
         design = state.design.copy()
-        numerics.kernels.add_outer(design, vector, 1.0)
+        kernels.add_outer(design, vector, 1.0)
         if float(np.linalg.norm(now.theta)) <= self.norm_bound:
             return LogisticUcbState(now, design, now.theta, now.inverse, 0.0)
-        theta, local, gradient, _ = estimate.within_ball(now, ridge, self.norm_bound)
+        # The gradient at θ is g(θ) − g(estimate), because it vanishes at the estimate.
+        theta, local, gradient, _ = now.within_ball(ridge, self.norm_bound)
         attained = math.sqrt(max(0.0, float(gradient @ local @ gradient)))
         return LogisticUcbState(now, design, theta, local, attained)

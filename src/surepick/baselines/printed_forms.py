@@ -15,7 +15,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
-from surepick.baselines.printed_intervals import printed_gamma
+from surepick.confidence.theorem import printed_gamma
 from surepick.design import Pairs, Rows, apportion, g_optimal, max_optimal, pairs_optimal
 from surepick.glm import fit, variance
 from surepick.guarantee import Guarantee

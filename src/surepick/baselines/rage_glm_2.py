@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.baselines.rival_intervals import faury_gamma, faury_ridge, project
+from surepick.baselines.intervals import faury_gamma, faury_ridge, project
 from surepick.confidence.theorem import Budget
 from surepick.design import Rows, pairs_optimal
 from surepick.errors import InvalidInput

@@ -40,7 +40,7 @@ class SupCbState(NamedTuple):
 
     burn_in: History
     levels: Levels
-    settled: bool
+    burn_in_over: bool
 
 
 @dataclass(frozen=True)
@@ -99,26 +99,26 @@ class SupCbGlm:
     def choose(self, state: SupCbState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform during the burn-in, then through the levels."""
         offered = announced_arms(arms, state.levels.thetas.shape[1], self.most_arms)
-        if not state.settled:
+        if not state.burn_in_over:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), 0)
         return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupCbState, arms: Floats, choice: Choice, reward: float) -> SupCbState:
-        """File the reward; those of the burn-in go to every level, which is the flaw."""
+        """Store the reward; those of the burn-in go to every level, which is the flaw."""
         dimension = state.levels.thetas.shape[1]
         vector = chosen_vector(arms, choice, dimension)
         answer = clean_reward(reward)
         if choice.bucket > 0:
             return state._replace(levels=stored(state.levels, choice.bucket - 1, vector, answer, 1.0, self._multiplier))
-        if choice.bucket < 0 or state.settled:
+        if choice.bucket < 0 or state.burn_in_over:
             return state
         burn_in = state.burn_in.appended(vector, answer)
         if len(burn_in) < burn_in_length(self.horizon, dimension, self.burn_in):
             return state._replace(burn_in=burn_in)
         levels = state.levels
         for s in range(self.number_of_levels):
-            for each, known in zip(burn_in.rows, burn_in.answers, strict=True):
-                levels = stored(levels, s, each, float(known), 1.0, self._multiplier)
+            for row, known in zip(burn_in.rows, burn_in.answers, strict=True):
+                levels = stored(levels, s, row, float(known), 1.0, self._multiplier)
             levels = refreshed(levels, s, self._multiplier)
         return SupCbState(burn_in, levels, True)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import estimate, numerics
-from surepick.contextual.estimate import Estimate
+from surepick.contextual import kernels
+from surepick.contextual.estimate import RidgeEstimate
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -35,9 +35,9 @@ def li_kappa(norm_bound: float) -> float:
 class UcbGlmState(NamedTuple):
     """The estimate, and the inverse of V = Σ xxᵀ."""
 
-    estimate: Estimate
+    estimate: RidgeEstimate
     inverse: Floats
-    settled: bool
+    burn_in_over: bool
     """Whether λ_min(V) has reached 1."""
 
 
@@ -80,21 +80,22 @@ class UcbGlm:
     def start(self, dimension: int) -> UcbGlmState:
         """Nothing known."""
         dimension = validate.whole("dimension", dimension)
-        return UcbGlmState(estimate.first_estimate(dimension, RIDGE), np.eye(dimension) / RIDGE, False)
+        return UcbGlmState(RidgeEstimate.empty(dimension, RIDGE), np.eye(dimension) / RIDGE, False)
 
     def choose(self, state: UcbGlmState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform at first, then the arm of largest upper bound."""
         theta = state.estimate.theta
         offered = clean_arms(arms, len(theta))
-        if not state.settled:
+        if not state.burn_in_over:
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered))
-        return Choice(numerics.kernels.optimistic(offered, theta, state.inverse, self.radius(len(theta))))
+        return Choice(kernels.optimistic(offered, theta, state.inverse, self.radius(len(theta))))
 
     def learn(self, state: UcbGlmState, arms: Floats, choice: Choice, reward: float) -> UcbGlmState:
         """Update the estimate and V."""
         vector = chosen_vector(arms, choice, len(state.inverse))
-        now = estimate.updated(state.estimate, vector, clean_reward(reward), RIDGE, growth=0.0)
+        now = state.estimate.updated(vector, clean_reward(reward), RIDGE, growth=0.0)
         inverse = state.inverse.copy()
-        numerics.kernels.add_outer(inverse, vector, 1.0)
-        settled = state.settled or float(np.linalg.eigvalsh(inverse)[-1]) <= 1.0
-        return UcbGlmState(now, inverse, settled)
+        kernels.add_outer(inverse, vector, 1.0)
+        # λ_min(V) ≥ 1 is λ_max(V⁻¹) ≤ 1; RIDGE in V is too small to matter.
+        burn_in_over = state.burn_in_over or float(np.linalg.eigvalsh(inverse)[-1]) <= 1.0
+        return UcbGlmState(now, inverse, burn_in_over)

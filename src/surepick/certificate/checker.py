@@ -14,11 +14,22 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.certificate.evidence import Bets, Moment
-from surepick.certificate.inequalities import boxes, fall, loss, mean, norm, onto, root, softplus, xlogx
+from surepick.certificate.evidence import (
+    EvidenceAfter,
+    MixedBets,
+    boxes,
+    fall,
+    loss,
+    mean,
+    norm,
+    onto,
+    root,
+    softplus,
+    xlogx,
+)
 from surepick.errors import CertificateRefused
 
-# Of the rule itself, written down again so that the checker imports nothing of the policy.
+# Constants of the rule itself (docs/anytime.md), repeated so that the checker imports nothing of the policy.
 LOCALISER_SHARE = 0.3
 TILT = 0.3
 EXPERTS = 4
@@ -68,9 +79,11 @@ class _Checker:
         self.given = certificate
         self.delta, self.epsilon = float(certificate["delta"]), float(certificate["epsilon"])
         if not (0 < self.delta < 1 and 0 <= self.epsilon < math.inf):
-            raise CertificateRefused(f"delta = {self.delta:g} and epsilon = {self.epsilon:g} cannot be meant.")
+            raise CertificateRefused(
+                f"delta = {self.delta:g} and epsilon = {self.epsilon:g} are not a probability and a tolerance."
+            )
         self.items = np.asarray(certificate["problem"]["items"], dtype=np.float64)
-        self.names = [each[0] for each in certificate["problem"]["aliases"]]
+        self.names = [aliases[0] for aliases in certificate["problem"]["aliases"]]
         rows = _measurements(certificate["problem"], self.items)
         # Coordinates in the span of the measurements: what they do not see is not in any claim.
         _, singular, right = np.linalg.svd(rows, full_matrices=False)
@@ -86,8 +99,8 @@ class _Checker:
         best = int(self.given["best"])
         if not 0 <= best < len(self.items):
             raise CertificateRefused(f"There is no item {best}.")
-        claims = {int(each["item"]): each for each in self.given["rivals"]}
-        self._replay({int(each["stages"]) for each in claims.values()})
+        claims = {int(claim["item"]): claim for claim in self.given["rivals"]}
+        self._replay({int(claim["stages"]) for claim in claims.values()})
         nats = {}
         for item in range(len(self.items)):
             if item == best:
@@ -98,20 +111,20 @@ class _Checker:
         answers = sum(sum(stage["pulls"]) for stage in self.given["stages"])
         return Checked(self.names[best], self.delta, self.epsilon, answers, nats)
 
-    def _replay(self, moments: set[int]) -> None:
-        """Multiply out the plug-in process, and keep the evidence there was after so many stages."""
+    def _replay(self, lengths: set[int]) -> None:
+        """Compute the plug-in process from the tallies, and keep the evidence after each of these numbers of stages."""
         count = len(self.rows)
         pulls, wins = np.zeros(count), np.zeros(count)
         scores = np.zeros(EXPERTS)
         snapshots: list[tuple[Floats, Floats, Floats]] = []
         bets: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-        self.moments: dict[int, Moment] = {}
+        self.evidence: dict[int, EvidenceAfter] = {}
         leaders: dict[int, int] = {}
         for number, stage in enumerate(self.given["stages"]):
             where = np.asarray(stage["measurements"], dtype=np.int64)
             planned, n, k = (np.asarray(stage[name], dtype=np.float64) for name in ("planned", "pulls", "wins"))
             if not (len(where) == len(planned) == len(n) == len(k) and len(set(where.tolist())) == len(where)):
-                raise CertificateRefused(f"Stage {number} does not list one count a measurement.")
+                raise CertificateRefused(f"Stage {number} does not list one count per measurement.")
             if np.any(where < 0) or np.any(where >= count):
                 raise CertificateRefused(f"Stage {number} asks measurements that the problem does not have.")
             if (
@@ -129,6 +142,7 @@ class _Checker:
             predictions = np.asarray(stage["predictions"], dtype=np.float64)
             if predictions.shape != (EXPERTS, len(where)) or not np.all(np.isfinite(predictions)):
                 raise CertificateRefused(f"Stage {number} does not have {EXPERTS} predictions of every question.")
+            # Log-scores of the experts; a missing answer is charged the worse of its two scores.
             for e in range(EXPERTS):
                 yes, no = -softplus(-predictions[e]), -softplus(predictions[e])
                 scores[e] += k @ yes + (n - k) @ no
@@ -144,15 +158,15 @@ class _Checker:
                     if bets and bets[-1][0] is stage:  # two bets on the same answers are no fair game
                         raise CertificateRefused(f"Stage {number} bets twice for process {process}.")
                     bets.append((stage, bet))
-            if number + 1 in moments:
-                self.moments[number + 1] = Moment.after(pulls, wins, scores, snapshots, self.rows, bets)
-        if moments - set(self.moments):
-            raise CertificateRefused("A proof looks at stages that the certificate does not have.")
+            if number + 1 in lengths:
+                self.evidence[number + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
+        if lengths - set(self.evidence):
+            raise CertificateRefused("A proof rests on stages that the certificate does not have.")
         self.leader = leaders.get(self.given["process"]) if self.given["process"] is not None else None
         self.threshold = math.log(1 / (LOCALISER_SHARE * self.delta))
 
     def _rival(self, claim: Mapping[str, Any], best: int, item: int) -> float:
-        name, rule, then = self.names[item], claim["rule"], self.moments[int(claim["stages"])]
+        name, rule, then = self.names[item], claim["rule"], self.evidence[int(claim["stages"])]
         y = (self.items[best] - self.items[item]) @ self.basis
         if rule == "far":
             self._far(then, y, name)
@@ -163,6 +177,7 @@ class _Checker:
             if self.leader != best:
                 raise CertificateRefused(f"The bets against {name!r} were made for another leader.")
             process = int(self.given["process"])
+            # The j-th process has the share 0.6·0.4^j of the level left by the localiser; the shares sum to one.
             needed = math.log(1 / (0.6 * 0.4**process * (1 - LOCALISER_SHARE) * self.delta))
             proved = self._directional(then, claim, y, item, needed)
         else:
@@ -174,7 +189,7 @@ class _Checker:
             )
         return proved
 
-    def _far(self, then: Moment, y: Floats, name: str) -> None:
+    def _far(self, then: EvidenceAfter, y: Floats, name: str) -> None:
         """No θ with log E below the threshold has yᵀθ ≤ −epsilon, by an ellipsoid around all of them."""
         n, k, constant = then.minorant(self.given["far"]["shares"])
         theta = np.asarray(self.given["far"]["theta"]) @ self.basis
@@ -182,12 +197,12 @@ class _Checker:
         room = self.threshold - (constant + loss(x, n, k, theta))
         _, _, radius, inverse = boxes(x, n, k, theta, 0 * y, 0.0, room)
         if not float(y @ theta) + self.epsilon > radius * math.sqrt(max(float(y @ inverse @ y), 0.0)):
-            raise CertificateRefused(f"{name!r} is not far enough behind to be passed without a closer look.")
+            raise CertificateRefused(f"{name!r} is not far enough behind for the rule 'far' to exclude it.")
 
-    def _plug_in(self, then: Moment, claim: Mapping[str, Any], y: Floats) -> float:
+    def _plug_in(self, then: EvidenceAfter, claim: Mapping[str, Any], y: Floats) -> float:
         """inf of the minorant over the half-space, by Fenchel's inequality at a balanced q.
 
-        A claim may name the questions it looks at: no loss is negative, so leaving others out only lowers the bound.
+        A claim may name the questions it uses: no loss is negative, so leaving others out only lowers the bound.
         """
         n, k, constant = then.minorant(claim["shares"])
         x, theta = then.x, np.asarray(claim["theta"]) @ self.basis
@@ -205,6 +220,7 @@ class _Checker:
         pushes = (n - k) * mu - k * nu
         gradient, hessian = x.T @ pushes, (x.T * (n * mu * nu)) @ x
         multiplier = max(-float(y @ np.linalg.solve(hessian, gradient)) / float(y @ np.linalg.solve(hessian, y)), 0.0)
+        # Newton's step in q: at the minimiser of the loss on the half-space it balances Σ n(q − k/n)x = −multiplier·y.
         u = x @ np.linalg.solve(hessian, gradient + multiplier * y)
         # 1 − q is kept beside q, which may be one to rounding.
         q, rest = mu * (1 - nu * u), nu * (1 + mu * u)
@@ -228,7 +244,7 @@ class _Checker:
         entropy = -xlogx(q) - xlogx(rest)
         return constant + float(n @ entropy) + multiplier * self.epsilon - lost
 
-    def _directional(self, then: Moment, claim: Mapping[str, Any], y: Floats, item: int, needed: float) -> float:
+    def _directional(self, then: EvidenceAfter, claim: Mapping[str, Any], y: Floats, item: int, needed: float) -> float:
         """min of the log of the mixed bets over the localiser and the half-space, in passes over shrinking boxes."""
         n, k, constant = then.minorant(claim["shares"])
         x = then.x
@@ -266,8 +282,9 @@ class _Checker:
             norm = math.sqrt(max(float(gradient @ inverse @ gradient), 0.0))
             value = bets.value(v) + penalty * (constant + loss(x, n, k, theta) - self.threshold)
             bound = value - norm**2 / 2
+            # From the second pass on the boxes hold only what may be below `needed`, so no more than that is proved.
             proved = max(proved, bound if number == 0 else min(bound, needed))
-            # What may still be below the level needed: an ellipsoid around θ, of which boxes and depth are taken.
+            # Any θ whose evidence is below `needed` lies in an ellipsoid around this one: shrink the boxes to it.
             left = max(needed - value, 0.0)
             radius = norm + math.sqrt(norm**2 + 2 * left)
             reach = np.sqrt(np.einsum("xi,ij,xj->x", x, inverse, x)) * radius
@@ -276,7 +293,7 @@ class _Checker:
             depth = min(depth, root(multiplier, along, left + norm * radius))
         return proved
 
-    def _bets(self, then: Moment, shares: Any, item: int) -> Bets:
+    def _bets(self, then: EvidenceAfter, shares: Any, item: int) -> MixedBets:
         """All tilts and predictions against an item, answer group by answer group, with the shares of the bets."""
         p = np.asarray(shares, dtype=np.float64)
         if p.shape != (BETS,) or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
@@ -299,6 +316,7 @@ class _Checker:
                     continue
                 missing = planned - pulls if self.charged else 0
                 wanted = shifts @ self.rows[measurement]
+                # Where the wanted shift exceeds its limit, the bet is a prediction (`logit`) instead of a tilt.
                 predicted = p * (np.abs(wanted) > limit)
                 c = np.where(predicted > 0, 0.0, np.clip(wanted, -TILT, TILT))
                 yes, no = float(-softplus(np.array(-logit))), float(-softplus(np.array(logit)))
@@ -312,7 +330,7 @@ class _Checker:
                     pulled[column] += predicted.sum() * pulls
                     won[column] += predicted.sum() * wins
         at = np.asarray(columns, dtype=np.int64)
-        return Bets(fixed, at, np.asarray(weights), np.asarray(tilts), pulled, won)
+        return MixedBets(fixed, at, np.asarray(weights), np.asarray(tilts), pulled, won)
 
 
 def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:

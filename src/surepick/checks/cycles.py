@@ -7,25 +7,25 @@ import numpy as np
 from scipy.special import betainc, betaln, logsumexp
 
 from surepick._arrays import Floats
-from surepick.checks.answers import Answers
 from surepick.checks.prequential import highest_likelihood
 from surepick.checks.result import Check, e_value, exceeds
+from surepick.checks.table import Answers
 from surepick.guarantee import Guarantee
 
 Triple = tuple[int, int, int]
 
 WEIGHED = 100
-"""Triples looked at closely: those of most evidence against a coin; leaving others out only makes e smaller."""
+"""Triples evaluated exactly: those of most evidence against a coin; leaving others out only makes e smaller."""
 
 SUM_ZERO = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
-"""Logits of a over b, b over c, c over a if there are scores: they add up to nothing."""
+"""Logits of a over b, b over c, c over a if there are scores: they sum to zero."""
 
 
 def cycles(answers: Answers, *, level: float = 0.05) -> Check:
     """For every triple the bet that each of its three majorities is real, against the best scores of the three items.
 
     If items have scores at all, with features or without, the ratio is below a martingale from one; the mean over all
-    triples of the problem is the e-value, so the number of triples is paid for. Proved (docs/checks.md, 3).
+    triples of the problem is the e-value, which accounts for their number. Proved (docs/checks.md, 3).
     """
     majorities = _majorities(answers)
     nats, worst = _log_evidence(majorities, len(answers.names))
@@ -75,11 +75,11 @@ def _log_evidence(majorities: dict[tuple[int, int], tuple[int, int]], items: int
     if items < 3:
         return 0.0, None
     found = _circles(majorities)
-    # A triple that is no circle (yet) counts as nothing, though it is worth more than that.
+    # A triple that is not a circle counts as zero although its evidence is positive: that only lowers the mean.
     if not found:
         return -math.inf, None
     counts = np.array([[majorities[edge] for edge in _around(triple)] for triple in found], dtype=float)
-    bets = np.sum(_log_bet(counts[:, :, 0], counts[:, :, 1]), axis=1) - math.log(2)  # two ways round
+    bets = np.sum(_log_bet(counts[:, :, 0], counts[:, :, 1]), axis=1) - math.log(2)  # a circle can go two ways
     promising = np.argsort(-(bets + counts[:, :, 0].sum(axis=1) * math.log(2)), kind="stable")[:WEIGHED]
     nats = [bets[one] - highest_likelihood(SUM_ZERO, counts[one, :, 0], counts[one, :, 1]) for one in promising]
     return float(logsumexp(nats)) - math.log(math.comb(items, 3)), found[promising[int(np.argmax(nats))]]

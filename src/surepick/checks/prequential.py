@@ -1,8 +1,9 @@
-"""Evidence against the logistic model: does somebody who looks at the past alone predict better than its best θ?
+"""Misfit and drift: does a predictor that knows only the past predict better than the best θ of the logistic model?
 
 log e = Σ log q(answer) − max over θ of the log-likelihood. Each q is fixed before its answer, so under any θ* the ratio
 Π q/p is a martingale of mean one, and the maximum only makes it smaller: the chance that e ever reaches 1/α is at most
-α whatever chose the questions (Ville). A fixed mixture of predictors and of starting times is as good (docs/checks.md).
+α however the questions were chosen (Ville). A fixed mixture of predictors and of starting times is as good
+(docs/checks.md). `misfit` and `drift` differ only in who predicts.
 """
 
 import math
@@ -14,34 +15,113 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from surepick._arrays import Floats
-from surepick.checks.answers import Counted
+from surepick.checks.result import Check, e_value, exceeds
+from surepick.checks.table import Answers, Counted
 from surepick.glm import probability_of_yes
-from surepick.glm.loss import CountProblem
+from surepick.glm.duality import duality_gap
+from surepick.glm.fit import CountProblem
+from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
 
 GROWTH = 0.15
 """A predictor is fitted again when answers have grown by this share."""
 
 FIRST_START = 16
-"""Evidence also counts from 16·2^j answers on: what the past cost to learn is then no longer held against it."""
+"""Evidence also counts from answer 16·2^j on: what it cost to learn from the answers before is then left out."""
 
 CERTAIN = 1e-6
-"""No prediction comes closer to 0 or 1."""
+"""Predictions are kept this far from 0 and 1."""
 
 RIDGES = (1e-6, 1e-4, 1e-2)
-"""Tried in turn for a point near the maximum of the likelihood, which need not exist; the proof is at the point."""
+"""Tried in turn for a point near the maximum of the likelihood, which need not exist; the proof is made at it."""
+
+MOST_ITEMS = 120
+"""With more items than this they get no coordinates of their own: the fits would take minutes."""
+
+ITEM_SPREAD = 0.7
+"""How far an item's score may be expected to lie from what its features say, in log-odds."""
+
+FORGETTING = (1.0, 4.0)
+"""With these exponents an answer in the middle weighs a half, or a sixteenth, of the latest one."""
+
+
+def misfit(answers: Answers, *, level: float = 0.05) -> Check:
+    """Predictors that allow every item and every question a deviation of its own, against the best logistic model.
+
+    Proved (docs/checks.md, 1) for any choice of questions: a true model is accused with probability at most `level`.
+    """
+    counted = answers.counted
+    experts = [Expert(strengths=(4.0, 16.0, 64.0))]
+    if 2 < len(answers.names) <= MOST_ITEMS:
+        own = ITEM_SPREAD * of_items(counted, len(answers.names))
+        experts.append(Expert(extra=own, strengths=(32.0, math.inf)))
+    nats = log_evidence(counted, experts)
+    alarm = exceeds(nats, level)
+    if alarm:
+        sentence = (
+            "The answers do not follow the model: no weights of the features explain them as well as each item or "
+            "question by itself does. The verdict is about the nearest model, and its guarantee does not hold; add "
+            "features that matter, or give each item a score of its own."
+        )
+    else:
+        sentence = f"Nothing in {len(counted):,} answers speaks against the model so far."
+    return Check(
+        "misfit",
+        level,
+        alarm,
+        e_value(nats),
+        sentence,
+        "One θ and the features explain all answers: P(yes) = 1/(1+exp(−xᵀθ)).",
+        Guarantee.PROVED,
+    )
+
+
+def of_items(counted: Counted, count: int) -> Floats:
+    """One coordinate per item: 1 for the first of a question, −1 for the second."""
+    result = np.zeros((len(counted.rows), count))
+    numbers = np.arange(len(counted.rows))
+    for place, sign in ((0, 1.0), (1, -1.0)):
+        there = counted.items[:, place] >= 0
+        result[numbers[there], counted.items[there, place]] += sign
+    return result
+
+
+def drift(answers: Answers, *, level: float = 0.05) -> Check:
+    """Predictors that forget old answers, against the best single θ for all of them.
+
+    Proved (docs/checks.md, 1), as for `misfit`.
+    """
+    experts = [Expert(forget=exponent) for exponent in FORGETTING]
+    nats = log_evidence(answers.counted, experts)
+    alarm = exceeds(nats, level)
+    if alarm:
+        sentence = (
+            "The answers changed over time: recent answers alone predict better than any one taste for all of them. "
+            "The verdict mixes then and now; start again, or ask within a shorter time."
+        )
+    else:
+        sentence = "Early and late answers agree, as far as they can tell."
+    return Check(
+        "drift",
+        level,
+        alarm,
+        e_value(nats),
+        sentence,
+        "One θ for all times.",
+        Guarantee.PROVED,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """Predicts by a ridge fit of the features and of columns of its own, and by what was said to the same question."""
+    """Predicts by a ridge fit of the features and of extra columns, and by earlier answers to the same question."""
 
     extra: Floats | None = None
-    """Columns beside the features, one row a distinct question; their ridge weight is one."""
+    """Columns beside the features, one row per distinct question; their ridge weight is one."""
     ridge: float = 0.03
     """Ridge weight of the features, if the longest vector asked before had length one."""
     strengths: tuple[float, ...] = (math.inf,)
-    """How many answers to the same question weigh as much as the fit; infinite: the fit alone. A predictor each."""
+    """One predictor for each: how many answers to the same question weigh as much as the fit (inf: fit alone)."""
     forget: float = 0.0
     """Answer s of t weighs (s/t)^forget."""
 
@@ -49,7 +129,8 @@ class Expert:
 def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
     """Nats by which the mixture of all predictors beats the best logistic model on the rows of `counted`.
 
-    One warm-started fit an expert and growth of the answers, and one a starting time: O(p k²) each for p questions.
+    Per expert one warm-started fit whenever the answers have grown by GROWTH, and one fit per starting time; O(p k²)
+    each for p distinct questions and k columns.
     """
     if len(counted) == 0:
         return 0.0
@@ -66,12 +147,13 @@ def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
         before = gained[:, start - 1] if start else 0.0
         mixed = float(logsumexp(gained[:, -1] - before)) - math.log(len(gained))
         best = highest_likelihood(counted.rows, *counted.of(slice(start, None)))
+        # Starting time j has the weight 1/((j+1)(j+2)); these sum to one.
         terms.append(mixed - best - math.log((j + 1) * (j + 2)))
     return float(logsumexp(terms))
 
 
 def forecasts(counted: Counted, expert: Expert) -> Floats:
-    """For each answer the probability of 1 by a fit of earlier answers, made anew when these have grown by GROWTH."""
+    """For each answer the probability of 1 by a fit of earlier answers, repeated when they have grown by GROWTH."""
     count, features = counted.rows.shape
     extra = np.zeros((count, 0)) if expert.extra is None else expert.extra
     columns, lengths = np.hstack([counted.rows, extra]), norms(counted.rows)
@@ -81,7 +163,7 @@ def forecasts(counted: Counted, expert: Expert) -> Floats:
     for start, end in pairwise(_ends(len(counted))):
         asked = np.flatnonzero(pulls)
         longest = float(np.max(lengths[asked], initial=0.0))
-        if longest > 0:  # of questions of the past: later ones would tell of answers in between
+        if longest > 0:  # the scale is that of past questions: later ones may depend on answers to be predicted
             unit = np.ones(len(theta))
             unit[:features] = 1 / (longest * math.sqrt(expert.ridge))
             problem = CountProblem(columns[asked] * unit, pulls[asked], wins[asked])
@@ -95,8 +177,9 @@ def forecasts(counted: Counted, expert: Expert) -> Floats:
 
 
 def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
-    """A proven upper bound of the log-likelihood over all θ, also where no θ attains it; exact but for rounding."""
+    """A proved upper bound of the log-likelihood over all θ, even where no θ attains it; exact up to rounding."""
     asked = pulls > 0
+    # One probability for every question, free of θ: an upper bound of any model's likelihood.
     saturated = float(np.sum(xlogy(wins, wins / np.maximum(pulls, 1))))
     saturated += float(np.sum(xlogy(pulls - wins, 1 - wins / np.maximum(pulls, 1))))
     if not rows[asked].any():
@@ -105,14 +188,15 @@ def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
     problem = CountProblem(span.coordinates(rows[asked]), pulls[asked], wins[asked])
     for ridge in RIDGES:
         found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
-        gap = problem.duality_gap(found.theta)
+        # Loss less duality gap is below the least loss, wherever the iteration stopped.
+        gap = duality_gap(problem, found.theta)
         if gap < 0.1:
             return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
     return saturated
 
 
 def _ends(count: int) -> list[int]:
-    """Where fits are made anew: 0, 1, 2, … and then in growing steps, up to the number of answers."""
+    """Numbers of answers after which the fit is repeated: 0, 1, 2, … and then in growing steps up to `count`."""
     ends = [0]
     while ends[-1] < count:
         ends.append(min(count, ends[-1] + max(1, int(GROWTH * ends[-1]))))

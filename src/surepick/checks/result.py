@@ -8,15 +8,15 @@ from surepick import validate
 from surepick.guarantee import Guarantee
 
 LARGEST_LOG = 700.0
-"""Evidence beyond e^700 is reported as this much: it still fits into a float and into JSON."""
+"""Evidence beyond e^700 is reported as e^700, which still fits into a float and into JSON."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One assumption looked at.
+    """The result of checking one assumption.
 
-    If the assumption is true, the e-value ever reaches 1/level with probability at most `level`, however often one
-    looks and whenever one stops (for the word `heuristic`: about so, as measured in docs/checks.md).
+    If the assumption is true, the e-value ever reaches 1/level with probability at most `level`, however often it is
+    computed and whenever one stops (where the guarantee is `heuristic`: approximately, as measured in docs/checks.md).
     """
 
     name: str
@@ -26,7 +26,7 @@ class Check:
     e_value: float
     """How many times better than the assumption its rival explains the answers; 1 says nothing."""
     sentence: str
-    """What was seen and what it means, in plain words."""
+    """What was found and what it means, in plain words."""
     assumption: str
     """What is doubted if it alarms."""
     guarantee: Guarantee
@@ -49,10 +49,10 @@ class Check:
 
 
 def exceeds(log_e: float, level: float) -> bool:
-    """Whether evidence of so many nats is an alarm at this level."""
+    """Whether log e, in nats, is an alarm at this level: e ≥ 1/level."""
     return log_e >= math.log(1 / validate.probability("level", level))
 
 
 def e_value(log_e: float) -> float:
-    """The e-value of so many nats, as a finite number."""
+    """e from log e, capped so that it is finite."""
     return math.exp(min(log_e, LARGEST_LOG))

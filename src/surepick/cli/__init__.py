@@ -46,5 +46,5 @@ def main() -> None:
         print(f"surepick: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("surepick: interrupted; what was finished is kept.", file=sys.stderr)
+        print("surepick: interrupted; finished work is kept.", file=sys.stderr)
         sys.exit(130)

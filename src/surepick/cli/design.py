@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 
 
 def design(
-    items: Annotated[Path, typer.Argument(help="Items: column item, every other numeric column a feature.")],
+    items: Annotated[Path, typer.Argument(help="Items: column item; every other numeric column is a feature.")],
     criterion: Annotated[
         Criterion,
         typer.Option(
-            help="pairs: tell all items apart; gap: tell the best from the rest; xy: know --at; g, d: know all."
+            help="pairs: tell all items apart; gap: tell the best from the rest; xy: estimate --at; g, d: estimate all."
         ),
     ] = "pairs",
     ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",
     n: Annotated[int | None, typer.Option(help="Round to this many questions.")] = None,
     at: Annotated[Path | None, typer.Option(help="For xy: feature rows, items, or pairs item_a,item_b.")] = None,
     score: Annotated[str | None, typer.Option(help="For gap: the column with each item's score.")] = None,
-    gap: Annotated[float, typer.Option(help="How far from the best possible is near enough, relatively.")] = 0.01,
-    max_seconds: Annotated[float | None, typer.Option(help="Stop after this time with what was found.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the weights into this PNG, SVG or PDF file.")] = None,
+    gap: Annotated[
+        float, typer.Option(help="Stop when the value is proved to be within this fraction of the best possible.")
+    ] = 0.01,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Stop after this many seconds with the best design found.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the weights to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The optimal design with its certificate, rounded to --n questions. Exit code 1 if the gap was not reached."""
@@ -45,7 +49,7 @@ def design(
     if plot is not None:
         from surepick.report.figures import draw_weights
 
-        draw_weights([_spoken(each) for each in questions], result.weights, plot)
+        draw_weights([_as_text(question) for question in questions], result.weights, plot)
     if json:
         print_json(
             {
@@ -74,7 +78,7 @@ def named_vectors(table: "Table", score: str | None) -> "tuple[list[str], NDArra
     """Names and vectors; items without features get one coordinate each."""
     import numpy as np
 
-    from surepick.cli.answers import feature_columns, item_names
+    from surepick.io.items import feature_columns, item_names
 
     names, features = item_names(table), feature_columns(table, score)
     return names, table.numbers(features) if features else np.eye(len(names))
@@ -91,9 +95,9 @@ def _solve(
     gap: float,
     max_seconds: float | None,
 ) -> "Design":
-    from surepick.cli.answers import feature_columns, points_of
     from surepick.design import Pairs, Rows, d_optimal, g_optimal, gap_optimal, pairs_optimal, xy_optimal
     from surepick.errors import InvalidInput
+    from surepick.io.items import feature_columns, points_of
     from surepick.io.tables import read_table
 
     measurements = Pairs(vectors) if ask == "pairs" else Rows(vectors, name="items")
@@ -105,7 +109,7 @@ def _solve(
         return pairs_optimal(measurements, vectors, gap=gap, max_seconds=max_seconds)
     if criterion == "xy":
         if at is None:
-            raise InvalidInput("The criterion xy needs --at FILE with what is to be known.")
+            raise InvalidInput("The criterion xy needs --at FILE with what is to be estimated.")
         by_name = dict(zip(names, vectors, strict=True))
         _, directions = points_of(read_table(at), by_name, feature_columns(table, score))
         return xy_optimal(measurements, directions, gap=gap, max_seconds=max_seconds)
@@ -140,7 +144,7 @@ def _questions(result: "Design", names: list[str]) -> list[str | list[str]]:
     return [[names[first], names[second]] for first, second in result.support]
 
 
-def _spoken(question: str | list[str]) -> str:
+def _as_text(question: str | list[str]) -> str:
     return question if isinstance(question, str) else " − ".join(question)
 
 
@@ -161,7 +165,7 @@ def _print_table(result: "Design", allocation: "Allocation | None", questions: l
     if allocation is not None:
         grid.add_column("times", justify="right")
     for place in order[:20]:
-        cells = [_spoken(questions[place]), f"{100 * result.weights[place]:.2f}%"]
+        cells = [_as_text(questions[place]), f"{100 * result.weights[place]:.2f}%"]
         grid.add_row(*cells, *([] if allocation is None else [f"{allocation.counts[place]:,}"]))
     console.print(grid)
     if allocation is not None:

@@ -15,94 +15,98 @@ if TYPE_CHECKING:
     from surepick.identify import Policy, Problem
     from surepick.io.items import ItemTable
     from surepick.judges import World
-    from surepick.judges.panel import Panel
+    from surepick.report import Outcome
+    from surepick.session import ReplyingJudge, Session
 
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
+
+ITEMS_HELP = "Items (CSV or Parquet): column item; every other column except label, image, text, colour is a feature."
+EPSILON_HELP = "Accept an item that is worse than the best by at most this much (log-odds)."
+KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
+POSITION_HELP = "Learn how much being shown first is worth (with --kind pairs)."
+PCA_HELP = "Reduce the features to this many principal components."
+SEED_HELP = "The same seed and answers give the same questions."
+REPORT_HELP = "Write a report with pictures to this HTML file."
+
+WHO = "Who answers (exactly one)"
 
 
 def find(
     items: Annotated[
         Path,
-        typer.Argument(
-            help="Items (CSV or Parquet): column item; all else but label, image, text, colour is a feature."
-        ),
+        typer.Argument(help=ITEMS_HELP),
     ],
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A program that reads a JSON question a line and writes a JSON answer a line.",
-            rich_help_panel="Who answers (exactly one)",
+            help="A program that reads questions and writes answers, one JSON object per line.", rich_help_panel=WHO
         ),
     ] = None,
     answers: Annotated[
         Path | None,
-        typer.Option(
-            help="Recorded votes: item_a,item_b,winner or item,answer.", rich_help_panel="Who answers (exactly one)"
-        ),
+        typer.Option(help="Recorded votes: item_a,item_b,winner or item,answer.", rich_help_panel=WHO),
     ] = None,
     simulate: Annotated[
         bool,
         typer.Option(
-            "--simulate",
-            help="A simulated judge, of --theta or of a random taste.",
-            rich_help_panel="Who answers (exactly one)",
+            "--simulate", help="A simulated judge with the taste --theta or a random one.", rich_help_panel=WHO
         ),
     ] = False,
-    judges: Annotated[int, typer.Option(min=1, help="With --judge: how many of the program run at once.")] = 1,
+    judges: Annotated[int, typer.Option(min=1, help="With --judge: how many copies of the program run at once.")] = 1,
     retries: Annotated[int, typer.Option(min=0, help="With --judge: how often a failed question is asked again.")] = 2,
     timeout: Annotated[float, typer.Option(min=0.001, help="With --judge: seconds to wait for an answer.")] = 60.0,
     cost_per_question: Annotated[
-        float, typer.Option(min=0.0, help="With --judge: unless the answer has a field cost.")
+        float, typer.Option(min=0.0, help="With --judge: cost of an answer without a field cost.")
     ] = 0.0,
     max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="With --judge: stop before this would be exceeded.")
+        float | None, typer.Option(min=0.0, help="With --judge: stop before the cost exceeds this.")
     ] = None,
     order: Annotated[
-        Order, typer.Option(help="With --answers: policy asks and gets the next vote on it, or file.")
+        Order, typer.Option(help="With --answers: use the votes as the policy asks for them, or in file order.")
     ] = "policy",
     theta: Annotated[
-        Path | None, typer.Option(help="With --simulate: columns feature,theta, in the table's units.")
+        Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")
     ] = None,
     with_others: Annotated[
-        bool, typer.Option("--compare", help="With --simulate: also what others need, and the least possible.")
+        bool, typer.Option("--compare", help="With --simulate: also show what other methods need, and the lower bound.")
     ] = False,
-    warm_start: Annotated[Path | None, typer.Option(help="Old votes, to predict from; they are no evidence.")] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option(help="Old votes to predict from; they do not count as evidence.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
-    epsilon: Annotated[
-        float, typer.Option(help="Accept an item that is worse than the best by so much (log-odds).")
-    ] = 0.0,
-    budget: Annotated[int | None, typer.Option(help="Most questions to ask.")] = None,
-    policy: Annotated[str, typer.Option(help="Who chooses the questions.")] = "anytime",
-    kind: Annotated[Kind, typer.Option(help="Which of two (pairs), yes/no about one (items), or both.")] = "pairs",
-    position: Annotated[
-        bool, typer.Option("--position", help="Learn what being shown first is worth (with --kind pairs).")
-    ] = False,
-    pca: Annotated[int | None, typer.Option(help="Reduce the features to so many principal components.")] = None,
+    epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
+    budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
+    policy: Annotated[str, typer.Option(help="The method that chooses the questions.")] = "anytime",
+    kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
+    position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
+    pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
     features: Annotated[
-        bool, typer.Option("--features/--no-features", help="Without features every item has a score of its own.")
+        bool, typer.Option("--features/--no-features", help="Without features every item has its own score.")
     ] = True,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed and answers, same questions.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
     state: Annotated[
-        Path | None, typer.Option(help="Log every question and answer here; the same command goes on with it.")
+        Path | None, typer.Option(help="Log every question and answer here; the same command resumes from it.")
     ] = None,
     ranks: Annotated[
-        bool, typer.Option("--ranks", help="Also intervals on the scores and ranks of all items.")
+        bool, typer.Option("--ranks", help="Also show intervals for the scores and ranks of all items.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(help="Write a report with pictures to this HTML file.")] = None,
+    report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write the certificate to this JSON file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Find the best item, ask as little as possible, and say how sure it is. Exit code 1 if it is not decided."""
-    from surepick.cli.printer import print_outcome
-    from surepick.cli.progress import Horizon, Watch
-    from surepick.cli.runner import Search, open_session
+    """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
+    import time
+
+    from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput
     from surepick.io.items import read_items
-    from surepick.judges import read_votes, turned_to_votes, warm_answers
-    from surepick.judges.panel import ProgramPanel, RecordedPanel, SimulatedPanel
+    from surepick.io.votes import read_votes
+    from surepick.judges import RecordedJudge, ReproducibleJudge, only_recorded, warm_answers
+    from surepick.judges.program import ProgramJudge
     from surepick.registry import policy_named
-    from surepick.report import Outcome, compare, write_report
+    from surepick.report import Outcome, compare
+    from surepick.session import AskLoop, FunctionJudge
 
     if (judge is not None) + (answers is not None) + simulate != 1:
         raise InvalidInput(
@@ -110,67 +114,76 @@ def find(
         )
     if position and (answers is not None or warm_start is not None):
         raise InvalidInput(
-            "--position needs pairs whose order the search chooses, and recorded votes (--answers, --warm-start) have "
-            "theirs; leave one of them out."
+            "--position needs pairs whose order the search chooses; recorded votes (--answers, --warm-start) were "
+            "shown in an order of their own. Leave one of them out."
         )
     table = read_items(items, pca=pca, features=features)
     limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
     chosen: Policy[Any] = policy_named(policy, **limits)
-    votes, world = None, None
-    if answers is not None:
-        problem, votes = read_votes(table, answers)
-    else:
-        problem = table.problem(kind, seed=seed, position=position)
-    if simulate:
-        world = simulated_world(problem, table, theta, seed)
+    votes = None if answers is None else RecordedJudge.of(table, answers)
+    problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
+    world = simulated_world(problem, table, theta, seed) if simulate else None
     unused = () if votes is None else votes.unused
     if warm_start is not None:
-        old = read_votes(table, warm_start)[1]
+        old = read_votes(warm_start, table.names).distinguishable(problem)
         chosen = _warmed(chosen, warm_answers(problem, old))
         unused = (*unused, *old.unused)
     if votes is not None:
-        chosen = turned_to_votes(chosen, votes, order)
+        chosen = only_recorded(chosen, votes, order)
     session = open_session(problem, chosen, seed, state)
-    panel: Panel
+    answering: ReplyingJudge
     if votes is not None:
         votes.resume(session)
-        panel = RecordedPanel(votes)
+        answering = FunctionJudge(votes)
     elif world is not None:
-        panel = SimulatedPanel(world.theta, seed)
+        answering = FunctionJudge(ReproducibleJudge(world.theta, seed))
     else:
         assert judge is not None
-        panel = ProgramPanel(judge, table, judges, timeout, retries, cost_per_question)
-    search = Search(session, panel, cost_per_question, max_cost)
+        answering = ProgramJudge(judge, table, judges, timeout, retries, cost_per_question)
+    began = time.perf_counter()
+    loop = AskLoop(session, answering, cost_per_question, max_cost)
     # Recorded votes end when they end, whatever more it would take.
-    horizon = Horizon(chosen) if votes is None else None
-    with Watch(table, delta=delta, horizon=horizon) as watch:
-        search.run(watch)
+    forecast = BackgroundForecast(chosen) if votes is None else None
+    interrupted = False
+    with LiveDisplay(table, delta=delta, forecast=forecast) as display:
+        try:
+            loop.run(display)
+        except KeyboardInterrupt:
+            interrupted = True
     outcome = Outcome(
         session,
         table,
         command=shlex.join(["surepick", *sys.argv[1:]]),
-        seconds=search.seconds,
-        ended="votes ran out" if votes is not None and search.ended is None else search.ended,
+        seconds=time.perf_counter() - began,
+        ended="interrupted" if interrupted else loop.ended or (None if votes is None else "votes ran out"),
         unused=unused,
-        troubles=tuple(search.troubles),
-        spent=search.spent,
+        troubles=tuple(loop.troubles),
+        spent=loop.spent,
         truth=None if world is None else world.best,
         comparison=compare(world, delta=delta, seed=seed) if world is not None and with_others else None,
         recorded=None if votes is None else votes.as_shown(),
         remaining=None if votes is None else votes.remaining,
-        forecast=None if horizon is None else horizon.known(session),
+        forecast=None if forecast is None else forecast.known(session),
         ranks=ranks,
     )
     if certificate is not None and outcome.certificate is not None:
         certificate.parent.mkdir(parents=True, exist_ok=True)
         certificate.write_text(json_module.dumps(outcome.certificate))
+    conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, json: bool, interrupted: bool) -> None:
+    """Write the report, print the outcome, and exit with a code that says how the search ended."""
+    from surepick.cli.display import print_outcome
+    from surepick.report import write_report
+
     if report is not None:
         write_report(outcome, report)
     if json:
         print_json(outcome.to_json())
     else:
         print_outcome(outcome, state=state, report=report)
-    if search.ended == "interrupted":
+    if interrupted:
         raise typer.Exit(130)
     if not outcome.verdict.status.decided:
         raise typer.Exit(1)
@@ -185,13 +198,13 @@ def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Po
 
     if not isinstance(policy, Anytime):
         raise InvalidInput(
-            f"--warm-start needs the policy anytime, whose evidence counts no old votes; not {policy.name}."
+            f"--warm-start needs the policy anytime, which does not count old votes as evidence; not {policy.name}."
         )
     return replace(policy, warm=old)
 
 
 def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, seed: int) -> "World":
-    """A judge's hidden taste: of the file, or random, with log-odds of a usual spread; the place does not matter."""
+    """A judge's hidden taste: from the file, or random with log-odds of a usual spread; position is worth nothing."""
     import numpy as np
 
     from surepick.errors import InvalidInput
@@ -203,8 +216,40 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
         spread = float(np.std((items.features - items.features.mean(axis=0)) @ taste))
         taste = taste * (USUAL_LOGIT / spread if spread > 0 else 1.0)
     elif items.per_unit.shape[0] != items.per_unit.shape[1]:
-        raise InvalidInput("--theta speaks of columns of the table, and --pca has mixed them; leave one of them out.")
+        raise InvalidInput("--theta is about columns of the table, and --pca mixes them; leave one of them out.")
     else:
         taste = np.asarray(np.linalg.solve(items.per_unit, read_theta(theta, list(items.columns))))
-    extra = problem.items.shape[1] - len(taste)  # an intercept comes first, the coordinate of the place last
+    extra = problem.items.shape[1] - len(taste)  # an intercept comes first, the position last
     return World("simulated", problem, np.pad(taste, (0, extra) if problem.position else (extra, 0)))
+
+
+def open_session(problem: "Problem", policy: "Policy[Any]", seed: int, path: Path | None) -> "Session":
+    """A new session, or the one whose log is `path` if it is the same search."""
+    from surepick.errors import InvalidInput
+    from surepick.session import Session
+    from surepick.session.session import described
+
+    if path is None or not path.exists() or not path.stat().st_size:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return Session(problem, policy, seed=seed, path=path)
+    try:
+        session = Session.resume(path, policy=policy)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not a log of surepick; name another file with --state.") from None
+    head = session.log[0]
+    for what, logged, wanted in (
+        ("items or questions", head["problem"], problem.to_json()),
+        (
+            "policy, delta, epsilon, budget or old votes",
+            head["policy"],
+            json_module.loads(json_module.dumps(described(policy))),
+        ),
+        ("seed", head["seed"], seed),
+    ):
+        if logged != wanted:
+            raise InvalidInput(
+                f"{path} is the log of another search: its {what} differ from those given now; pass the same ones to "
+                "resume it, or another file with --state."
+            )
+    return session

@@ -6,34 +6,40 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from surepick.cli.output import print_json
+from surepick.cli.output import print_json, print_sentences
 
 Data = Literal["adaptive", "fixed"]
 
 if TYPE_CHECKING:
-    from surepick.cli.answers import Recorded
     from surepick.confidence import Intervals
+    from surepick.io.votes import RecordedAnswers
 
 
 def interval(
-    answers: Annotated[Path, typer.Argument(help="Answers: features + answer, features + pulls,wins, or about items.")],
-    at: Annotated[Path, typer.Option(help="Points: feature rows, items, or pairs item_a,item_b.")],
+    answers: Annotated[
+        Path, typer.Argument(help="Answers: features + answer, features + pulls,wins, or votes about items.")
+    ],
+    at: Annotated[Path, typer.Option(help="Where to evaluate the model: feature rows, items, or pairs item_a,item_b.")],
     items: Annotated[Path | None, typer.Option(help="Features of the items, if the answers are about items.")] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability that any interval is wrong.")] = 0.05,
     method: Annotated[
-        str, typer.Option(help="Comma-separated names, or all; default: the proved ones for the data, and wald.")
+        str, typer.Option(help="Names separated by commas, or all; by default those proved for the data, and wald.")
     ] = "",
-    data: Annotated[Data, typer.Option(help="adaptive, or fixed if no question depended on an answer.")] = "adaptive",
-    norm_bound: Annotated[float | None, typer.Option(help="A bound of the length of theta, if known.")] = None,
-    kappa: Annotated[float | None, typer.Option(help="A lower bound of every answer's variance, if known.")] = None,
-    seed: Annotated[int, typer.Option(help="Order given to counted rows (fixed designs only).")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw the intervals into this PNG, SVG or PDF file.")] = None,
+    data: Annotated[
+        Data, typer.Option(help="fixed if no question depended on an earlier answer, else adaptive.")
+    ] = "adaptive",
+    norm_bound: Annotated[float | None, typer.Option(help="An upper bound on the length of theta, if known.")] = None,
+    kappa: Annotated[
+        float | None, typer.Option(help="A lower bound on the variance of every answer, if known.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the order given to counted rows (fixed designs only).")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the intervals to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Confidence intervals (log-odds) for a fitted logistic model, all methods side by side."""
-    from surepick.cli.answers import read_answers
     from surepick.confidence.result import pooled
     from surepick.glm import fit
+    from surepick.io.votes import read_answers
     from surepick.registry import METHODS, default_methods, intervals_by_name
 
     recorded = read_answers(answers, items)
@@ -87,7 +93,7 @@ def _as_fields(result: "Intervals") -> dict[str, object]:
 
 
 def _print_tables(
-    results: "list[Intervals]", names: list[str], recorded: "Recorded", status: str, delta: float
+    results: "list[Intervals]", names: list[str], recorded: "RecordedAnswers", status: str, delta: float
 ) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
@@ -97,9 +103,7 @@ def _print_tables(
     console = Console()
     total = pooled(recorded.answers).total
     console.print(f"{total:,} answers, {len(recorded.features)} features; fit {status}; delta = {delta:g}.")
-    if recorded.left_out:
-        shown = "; ".join(recorded.left_out[:3]) + (" …" if len(recorded.left_out) > 3 else "")
-        console.print(f"{len(recorded.left_out)} rows without a decision were left out ({shown}).")
+    print_sentences("rows were left out (--json lists all)", recorded.left_out)
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
     grid.add_column("point")
     for column in ("method", "guarantee"):

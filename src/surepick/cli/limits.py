@@ -17,34 +17,39 @@ if TYPE_CHECKING:
     from surepick.limits import Formula, Instance, LowerBound
 
 ALL_PAIRS = 20_000
-"""Up to this many pairs all can be asked; beyond, so many that are drawn at random."""
+"""Up to this many pairs all can be asked; of more than that ..."""
 
 DRAWN_PAIRS = 5_000
+"""... this many are drawn at random."""
 
 FORMULA_GAP = 0.05
-"""Accuracy of the designs inside printed formulas, whose constants are rough."""
+"""Accuracy of the designs in printed formulas; their constants are rougher than that."""
 
 
 def limits(
-    items: Annotated[Path, typer.Argument(help="Items: column item, every other numeric column a feature.")],
+    items: Annotated[Path, typer.Argument(help="Items: column item; every other numeric column is a feature.")],
     theta: Annotated[
         Path | None,
         typer.Option(help="The assumed truth: columns feature,theta (item names where items have no features)."),
     ] = None,
-    answers: Annotated[Path | None, typer.Option(help="Or earlier answers, to estimate it from.")] = None,
+    answers: Annotated[Path | None, typer.Option(help="Or earlier answers to estimate it from.")] = None,
     delta: Annotated[float, typer.Option(help="Error probability of the methods.")] = 0.05,
     ask: Annotated[Ask, typer.Option(help="pairs: A-versus-B questions; items: yes/no questions.")] = "pairs",
-    gap: Annotated[float, typer.Option(help="How far both certificates may be apart, relatively.")] = 0.01,
+    gap: Annotated[
+        float, typer.Option(help="Stop when the bound is proved to be within this fraction of the best possible.")
+    ] = 0.01,
     policies: Annotated[
         str, typer.Option(help="Policies to forecast by simulation, comma-separated; empty for none.")
     ] = "anytime,rage-glm",
-    runs: Annotated[int, typer.Option(help="Simulated searches of each policy; an 80% interval takes nine.")] = 9,
-    price: Annotated[float | None, typer.Option(help="Of one question, for the expected cost.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulated answers, and of pairs where there are too many.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw the numbers into this PNG, SVG or PDF file.")] = None,
+    runs: Annotated[int, typer.Option(help="Simulated searches of each policy; an 80% interval needs nine.")] = 9,
+    price: Annotated[float | None, typer.Option(help="Price of one question, for the expected cost.")] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the simulated answers, and of the pairs drawn where there are too many.")
+    ] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the numbers to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """The least number of questions, certified, beside forecasts and printed formulas. Exit code 1 if not certified."""
+    """The fewest questions any method needs, beside forecasts and printed formulas. Exit code 1 if not certified."""
     from dataclasses import replace
 
     from surepick.cli.design import named_vectors
@@ -68,9 +73,10 @@ def limits(
 
         from surepick.report.figures import draw_questions
 
-        shown = [each for each in formulas if not each.order_only]
-        counts = [each.expected for each in forecasts] + [each.questions for each in shown]
-        labels = [f"{each.policy}, simulated" for each in forecasts] + [f"{each.name}, formula" for each in shown]
+        shown = [formula for formula in formulas if not formula.order_only]
+        counts = [forecast.expected for forecast in forecasts] + [formula.questions for formula in shown]
+        labels = [f"{forecast.policy}, simulated" for forecast in forecasts]
+        labels += [f"{formula.name}, formula" for formula in shown]
         draw_questions(labels, np.array(counts), plot, bound=bound.questions)
     if json:
         print_json(
@@ -140,22 +146,25 @@ def _truth(
     if (theta is None) == (answers is None):
         raise InvalidInput("Pass either --theta FILE, the assumed truth, or --answers FILE to estimate it from.")
     if theta is not None:
-        from surepick.cli.answers import feature_columns
+        from surepick.io.items import feature_columns
 
         return read_theta(theta, feature_columns(table) or names)
-    from surepick.cli.answers import read_answers
+    from surepick.cli.output import print_sentences
     from surepick.confidence.result import pooled
     from surepick.glm import fit
+    from surepick.io.votes import read_answers
 
     assert answers is not None
-    estimate = fit(pooled(read_answers(answers, items).answers))
+    recorded = read_answers(answers, items)
+    print_sentences("rows were left out", recorded.left_out, to_stderr=True)  # the result says nothing of them
+    estimate = fit(pooled(recorded.answers))
     if not estimate.converged:
         raise InvalidInput(f"The answers do not determine theta: {estimate.status.sentence}")
     return estimate.theta
 
 
 def read_theta(path: Path, features: list[str]) -> "NDArray[np.float64]":
-    """One number a feature, in any order."""
+    """One number per feature; the file may list them in any order."""
     import numpy as np
 
     from surepick.errors import InvalidInput
@@ -242,10 +251,10 @@ def _print_table(
 
     console = Console()
     hardest = names[bound.rivals[bound.dual_weights.argmax()]]
-    assumed = "the assumed theta" if bound.guarantee == "proved" else "the estimate, taken for the truth"
+    assumed = "the assumed theta" if bound.guarantee == "proved" else "the estimate, taken as the truth"
     console.print(
         f"Best under {assumed}: {names[bound.best]}, ahead by {instance.smallest_gap:.4g} in log-odds; hardest "
-        f"rival: {hardest}. Every method of error probability {bound.delta:g} asks at least {bound.questions:,.1f} "
+        f"rival: {hardest}. Every method with error probability {bound.delta:g} asks at least {bound.questions:,.1f} "
         f"questions on average (certified to {100 * bound.gap:.2g}%, {bound.seconds:.2g} s)."
     )
     rows: list[dict[str, object]] = [

@@ -14,14 +14,29 @@ def print_json(fields: dict[str, Any]) -> None:
 def plain(value: Any) -> Any:
     """Turn arrays, NumPy numbers and non-finite floats into what JSON can hold."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    if hasattr(value, "tolist"):  # NumPy's arrays and numbers, without waiting for NumPy where there are none
+        return [plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers, without importing NumPy
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def print_sentences(title: str, sentences: Sequence[str], *, most: int = 5, to_stderr: bool = False) -> None:
+    """How many there are, and the first few; nothing where there are none."""
+    from rich.console import Console
+    from rich.text import Text
+
+    if not sentences:
+        return
+    console = Console(stderr=to_stderr)
+    console.print(Text(f"{len(sentences):,} {title}:", style="yellow"))
+    for sentence in sentences[:most]:
+        console.print(Text(f"  {sentence}"))
+    if len(sentences) > most:
+        console.print(f"  and {len(sentences) - most:,} more")
 
 
 def print_table(title: str, rows: Sequence[Mapping[str, object]]) -> None:

@@ -10,16 +10,15 @@ def serve(
     url: Annotated[
         str, typer.Argument(help="Database: sqlite:///FILE or postgresql://USER@HOST/NAME.", envvar="SUREPICK_DATABASE")
     ] = "sqlite:///surepick.db",
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; other than loopback it needs a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     token: Annotated[
-        str, typer.Option(help="The admin's token; made and shown if left out on loopback.", envvar="SUREPICK_TOKEN")
+        str,
+        typer.Option(help="The admin's token; on loopback one is made and shown if left out.", envvar="SUREPICK_TOKEN"),
     ] = "",
     workers: Annotated[int, typer.Option(help="Processes that answer requests.", min=1, max=64)] = 1,
     items: Annotated[
-        Path | None, typer.Option(help="Create a study of these items (CSV or Parquet) and show a judge's link.")
+        Path | None, typer.Option(help="Create a study of these items (CSV or Parquet) and print a judge's link.")
     ] = None,
 ) -> None:
     """Run the service until interrupted: judges answer questions, the admin watches and reads the verdict."""

@@ -1,4 +1,4 @@
-"""`surepick verify URL` and `surepick verify-certificate FILE`: derive again what is claimed."""
+"""`surepick verify URL` and `surepick verify-certificate FILE`: check what is claimed by deriving it again."""
 
 import json as json_module
 from pathlib import Path
@@ -13,7 +13,7 @@ def verify(
     url: Annotated[str, typer.Argument(help="Database of a service, such as sqlite:///surepick.db.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check that a service's studies and streams are what their logs say; exit code 1 where one is not."""
+    """Check a service's studies and streams against their logs. Exit code 1 if one is wrong."""
     from dataclasses import asdict
 
     from surepick.errors import MissingExtra
@@ -29,7 +29,7 @@ def verify(
     database.close()
     if json:
         print_json(
-            {"valid": not any(report.wrong for report in reports), "studies": [asdict(each) for each in reports]}
+            {"valid": not any(report.wrong for report in reports), "studies": [asdict(report) for report in reports]}
         )
     else:
         for report in reports:
@@ -50,7 +50,7 @@ def verify_certificate(
     file: Annotated[Path, typer.Argument(help="A certificate as JSON, as Session.certificate() gives it.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Prove a certificate's claim again, from the tallies alone; exit code 1 where it does not hold."""
+    """Check a certificate by proving its claim again from the counts. Exit code 1 if it does not hold."""
     from surepick import certificate
     from surepick.errors import InvalidInput
 

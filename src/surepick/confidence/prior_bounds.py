@@ -15,7 +15,7 @@ from surepick.linalg import Factor, factor, gram_matrix, norms
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Any of: ‖θ*‖ ≤ norm_bound; every asked vector has s(xᵀθ*) ≥ kappa; |xᵀθ*| ≤ logit_bounds, one number a vector.
+    """Any of: ‖θ*‖ ≤ norm_bound; every asked vector has s(xᵀθ*) ≥ kappa; |xᵀθ*| ≤ logit_bounds, one for each vector.
 
     Where several are given, the best of them counts for each vector.
     """
@@ -43,7 +43,7 @@ class Knowledge:
         elif logit_bounds is not None:
             if not isinstance(answers, Tally):
                 raise InvalidInput(
-                    "logit_bounds, one number a row, needs one tally, got a list of batches; add them up first."
+                    "logit_bounds, one number per row, needs one tally, got a list of batches; add them up first."
                 )
             logit_bounds = validate.vector("logit_bounds", logit_bounds, length=len(answers), tiny=True)[
                 answers.pulls > 0
@@ -55,6 +55,7 @@ class Knowledge:
 
     def variance_floor(self, vectors: Floats) -> Floats:
         """A lower bound of s(xᵀθ*) for every vector; zero where nothing is known."""
+        # s falls with |v|, so a bound of |xᵀθ*| is one of s(xᵀθ*) from below (docs/theory.md, section 4).
         floor = np.zeros(len(vectors))
         if self.norm_bound is not None:
             with np.errstate(over="ignore"):  # a bound beyond all numbers leaves nothing
@@ -71,5 +72,6 @@ class Knowledge:
 
     def information_floor(self, tally: Tally, coordinates: Floats) -> Factor | None:
         """Factor of Σ n·(variance floor)·xxᵀ ≤ H(θ*) in the given coordinates of the vectors; None if singular."""
+        # Matrices are ordered as their weights: the inverse of this one bounds that of H(θ*) from above.
         weights = tally.pulls * self.variance_floor(tally.vectors)
         return factor(gram_matrix(coordinates, weights))

@@ -62,6 +62,7 @@ class Intervals:
 
 def batches_of(answers: Tallies) -> list[Tally]:
     """The answers as a list of tallies of one dimension, whatever form they came in."""
+    # Anything else goes into the list as it is, to be refused below by its name.
     batches = [answers] if isinstance(answers, Tally) else list(answers) if isinstance(answers, Sequence) else [answers]
     if len(batches) == 0:
         raise InvalidInput("There are no answers (an empty list of batches); at least one is needed.")
@@ -82,6 +83,7 @@ def pooled(answers: Tallies) -> Tally:
     batches = batches_of(answers)
     if len(batches) == 1:
         return batches[0]
+    # Merged, because theorems count distinct vectors: the same question in two batches is one.
     return Tally(
         np.vstack([batch.vectors for batch in batches]),
         np.concatenate([batch.pulls for batch in batches]),
@@ -93,12 +95,14 @@ def unbounded(
     method: str, guarantee: Guarantee, statement: str, delta: float, queries: int, condition: Condition
 ) -> Intervals:
     """The honest answer where a method lacks something it needs: the whole line, and why."""
+    # No interval is narrower than the line, so coverage holds though a condition does not.
     whole = np.full(queries, np.inf)
     return Intervals(method, guarantee, statement, delta, whole * np.nan, -whole, whole, (condition,))
 
 
 def around(centre: Floats, half_width: Floats) -> tuple[Floats, Floats]:
     """Symmetric ends; where there is no centre or no finite width, the whole line."""
+    # NaN − ∞ would be NaN, which compares false with everything; an end that is not known is infinite instead.
     known = np.isfinite(centre) & np.isfinite(half_width)
     low = np.where(known, centre - half_width, -np.inf)
     high = np.where(known, centre + half_width, np.inf)

@@ -13,6 +13,8 @@ from typing import Literal
 
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
 
+from surepick.glm.newton import root_from_above
+
 Version = Literal["union", "norm"]
 
 ROUNDING = 1.0 + 1e-9
@@ -22,18 +24,18 @@ ROUNDING = 1.0 + 1e-9
 def direction_radius(xi: float, nats: float) -> float:
     """τ(ξ, L): the u > 0 with h(ξu)/ξ² = L, h(v) = (1+v)·log(1+v) − v (Bennett's inequality).
 
-    A fixed unit vector has |aᵀW| ≤ τ except with probability 2·e^{−L}. Newton on a convex function from above: every
-    iterate is a valid radius.
+    A fixed unit vector has |aᵀW| ≤ τ except with probability 2·e^{−L} (docs/theory.md, 3.4). h is convex and
+    increasing, and approached from above: every iterate is a valid radius.
     """
-    u = math.sqrt(2 * nats) + xi * nats / 3
-    for _ in range(50):
+
+    def excess(u: float) -> tuple[float, float]:
         v = xi * u
-        slope = math.log1p(v) / xi if v > 1e-12 else u
-        change = (_bennett(v) / xi**2 - nats) / slope if v > 1e-12 else (u * u / 2 - nats) / u
-        u -= change
-        if change <= 1e-15 * u:
-            break
-    return u
+        if v <= 1e-12:  # h(v)/ξ² is u²/2 to the last digit
+            return u * u / 2 - nats, u
+        return _bennett(v) / xi**2 - nats, math.log1p(v) / xi
+
+    # The start lies beyond the root: h⁻¹(L) ≤ √(2L) + L/3 (Boucheron, Lugosi and Massart 2013, section 2.7).
+    return root_from_above(excess, math.sqrt(2 * nats) + xi * nats / 3, tolerance=1e-15, iterations=50)
 
 
 def _bennett(v: float) -> float:
@@ -84,7 +86,8 @@ def pac_bayes_radius(xi: float, dimension: int, nats: float) -> float:
 def _least_found(function: Callable[[float, float], float], x: float, y: float) -> float:
     """The least value met by Newton's method with differences on a smooth function of two variables.
 
-    A step below 1e-3 is followed by an error of about its square, so the value is right to some 1e-12.
+    Not `newton.minimise`: there are no derivatives, the function may overflow, and any value met is a valid bound. A
+    step below 1e-3 is followed by an error of about its square, so the value is right to some 1e-12.
     """
     h, best = 0.02, math.inf
     for _ in range(40):
@@ -171,8 +174,8 @@ class Budget:
     @classmethod
     def as_in_the_paper(cls, delta: float, asked_lines: int) -> "Budget":
         """delta/(2 + t_eff) for each of t_eff asked lines, one query and the norm (Jun et al. 2021)."""
-        each = delta / (2 + asked_lines)
-        return cls("union", math.log(2 / each), math.log(1 / each))
+        share = delta / (2 + asked_lines)
+        return cls("union", math.log(2 / share), math.log(1 / share))
 
 
 @dataclass(frozen=True)
@@ -248,3 +251,12 @@ def largest_xi(dimension: int, budget: Budget) -> float:
         else:
             low = middle
     return low
+
+
+def printed_gamma(dimension: int, events: int, delta: float) -> float:
+    """γ = d + log(6·events/δ) of Jun et al. 2021, Theorem 1, as printed: 1/ξ² is to be at least this.
+
+    One event for each asked line, one for each query and one more. As printed the condition is too weak, see
+    docs/theory.md, section 2; `largest_xi` is the corrected one.
+    """
+    return dimension + math.log(6 * events / delta)

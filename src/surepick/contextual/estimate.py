@@ -7,14 +7,15 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import numerics
+from surepick.contextual import kernels
 from surepick.contextual.history import History
 from surepick.contextual.policy import Choice, chosen_vector, clean_reward, refit_due
+from surepick.glm.kernels import inverse, newton
 
 GROWTH = 0.01
 
 
-class Estimate(NamedTuple):
+class RidgeEstimate(NamedTuple):
     """θ minimises loss + (ridge/2)‖θ‖² over the history, exactly at the last full fit and nearly so in between."""
 
     history: History
@@ -24,40 +25,37 @@ class Estimate(NamedTuple):
     fitted: int
     """Number of answers at the last full fit."""
 
+    @classmethod
+    def empty(cls, dimension: int, ridge: float) -> "RidgeEstimate":
+        """Zero, before any answer."""
+        return cls(History.empty(dimension), np.zeros(dimension), np.eye(dimension) / ridge, 0)
 
-def first_estimate(dimension: int, ridge: float) -> Estimate:
-    """Zero, before any answer."""
-    return Estimate(History.empty(dimension), np.zeros(dimension), np.eye(dimension) / ridge, 0)
+    def updated(self, vector: Floats, answer: float, ridge: float, *, growth: float = GROWTH) -> "RidgeEstimate":
+        """The estimate after one more answer; O(d²), and O(d²/growth) amortised for the full fits."""
+        history = self.history.appended(vector, answer)
+        if refit_due(history.count, self.fitted, growth):
+            found = newton(history.rows, history.answers, history.ones, self.theta, ridge, 1e-6, 50)
+            return RidgeEstimate(history, found[0], inverse(found[3] + ridge * np.eye(len(vector))), history.count)
+        theta, after = self.theta.copy(), self.inverse.copy()
+        kernels.online_step(theta, after, vector, answer)
+        return RidgeEstimate(history, theta, after, self.fitted)
 
+    def within_ball(self, ridge: float, bound: float) -> tuple[Floats, Floats, Floats, float]:
+        """A point of norm at most `bound` near the estimate.
 
-def updated(now: Estimate, vector: Floats, answer: float, ridge: float, *, growth: float = GROWTH) -> Estimate:
-    """The estimate after one more answer; O(d²), and O(d²/growth) amortised for the full fits."""
-    kernels = numerics.kernels
-    history = now.history.appended(vector, answer)
-    theta, inverse = now.theta.copy(), now.inverse.copy()
-    if not refit_due(history.count, now.fitted, growth):
-        kernels.online_step(theta, inverse, vector, answer)
-        return now._replace(history=history, theta=theta, inverse=inverse)
-    theta, _, _, information, _ = kernels.newton(history.rows, history.answers, history.ones, theta, ridge, 1e-6, 50)
-    return Estimate(history, theta, kernels.inverse(information + ridge * np.eye(len(theta))), history.count)
-
-
-def within_ball(now: Estimate, ridge: float, bound: float) -> tuple[Floats, Floats, Floats, float]:
-    """A point of norm at most `bound` near the estimate: (θ, inverse of information plus ridge, gradient, loss) there.
-
-    The ridge is doubled until the estimate is short enough; any point of the ball is valid where this is used, because
-    the gradient of the penalised loss there says how far it is from the estimate.
-    """
-    kernels, history, theta, weight = numerics.kernels, now.history, now.theta, ridge
-    identity = np.eye(len(theta))
-    while True:
-        theta, loss, gradient, information, _ = kernels.newton(
-            history.rows, history.answers, history.ones, theta, weight, 1e-4, 50
-        )
-        if float(np.linalg.norm(theta)) <= bound or weight > 1e12:
-            break
-        weight = max(2.0 * weight, 1e-3)
-    return theta, kernels.inverse(information + ridge * identity), gradient + ridge * theta, loss
+        Returns θ and, there, the inverse of the information plus ridge·I, the gradient of the penalised loss, and the
+        loss. The weight of ‖θ‖²/2 is doubled until θ is short enough: any point of the ball is valid where this is
+        used, because the gradient there says how far it is from the estimate.
+        """
+        history, theta, weight = self.history, self.theta, ridge
+        while True:
+            theta, loss, gradient, information, _ = newton(
+                history.rows, history.answers, history.ones, theta, weight, 1e-4, 50
+            )
+            if float(np.linalg.norm(theta)) <= bound or weight > 1e12:
+                break
+            weight = max(2.0 * weight, 1e-3)
+        return theta, inverse(information + ridge * np.eye(len(theta))), gradient + ridge * theta, loss
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class RidgeLearner:
     def __post_init__(self) -> None:
         validate.positive("ridge", self.ridge)
 
-    def start(self, dimension: int) -> Estimate:
+    def start(self, dimension: int) -> RidgeEstimate:
         """The estimate before any reward."""
-        return first_estimate(validate.whole("dimension", dimension), self.ridge)
+        return RidgeEstimate.empty(validate.whole("dimension", dimension), self.ridge)
 
-    def learn(self, state: Estimate, arms: Floats, choice: Choice, reward: float) -> Estimate:
+    def learn(self, state: RidgeEstimate, arms: Floats, choice: Choice, reward: float) -> RidgeEstimate:
         """Update the estimate."""
         vector = chosen_vector(arms, choice, len(state.theta))
-        return updated(state, vector, clean_reward(reward), self.ridge)
+        return state.updated(vector, clean_reward(reward), self.ridge)

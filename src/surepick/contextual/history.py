@@ -69,6 +69,7 @@ class History:
 
     def appended(self, vector: Floats, answer: float) -> "History":
         """This history and one entry more."""
+        # Somebody else may have gone on from this history: what stands behind `count` is then theirs.
         buffer, count = self.buffer, self.count
         if buffer.filled != count or count == len(buffer.rows):
             buffer = self._copied(max(16, 2 * count))

@@ -8,8 +8,8 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import numerics
-from surepick.contextual.likelihood_ratio_set import RIDGES
+from surepick.contextual import kernels
+from surepick.contextual.likelihood_ratio import RIDGES
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -44,8 +44,8 @@ class OnePassUcb(NormBounded):
 
     For any forecasts made in time, L_t(θ*) ≤ Σ(forecasters' losses) + log 1/delta at all times with probability
     1 − delta. Each answer's loss is bounded from below by a quadratic around the centre of the moment, whose curvature
-    is right as far as the ellipsoid of that moment reaches (see `ratio_set`, step 3); norm_bound starts this off, as a
-    first term (‖θ*‖²/norm_bound² − 1)/2 ≤ 0 and as a cap of every reach.
+    is right as far as the ellipsoid of that moment reaches (`likelihood_ratio`, step 3). norm_bound starts this off, as
+    a first term (‖θ*‖²/norm_bound² − 1)/2 ≤ 0 and as a cap of every reach.
     """
 
     name = "one-pass-ucb"
@@ -78,18 +78,19 @@ class OnePassUcb(NormBounded):
     def choose(self, state: OnePassState, arms: Floats, rng: np.random.Generator) -> Choice:
         """The arm of largest upper confidence bound."""
         offered = clean_arms(arms, len(state.centre))
-        return Choice(numerics.kernels.optimistic(offered, state.centre, state.inverse, state.radius))
+        return Choice(kernels.optimistic(offered, state.centre, state.inverse, state.radius))
 
     def learn(self, state: OnePassState, arms: Floats, choice: Choice, reward: float) -> OnePassState:
         """Let the experts predict the reward, then add its quadratic."""
         vector = chosen_vector(arms, choice, len(state.centre))
         answer = clean_reward(reward)
-        kernels = numerics.kernels
         experts, expert_inverses, scores = state.experts.copy(), state.expert_inverses.copy(), state.scores.copy()
+        # The order matters: the experts predict the answer before anything has seen it.
         kernels.forecast(experts, expert_inverses, scores, vector, answer)
         centre, inverse = state.centre.copy(), state.inverse.copy()
+        # |xᵀ(θ* − centre)| ≤ |xᵀcentre| + ‖x‖·S, whatever the ellipsoid says.
         cap = abs(float(vector @ centre)) + self.norm_bound * math.sqrt(float(vector @ vector))
-        floor = state.floor + kernels.lowered(centre, inverse, state.radius, cap, vector, answer)
+        floor = state.floor + kernels.add_minorant_at_centre(centre, inverse, state.radius, cap, vector, answer)
         forecast = float(scores.max() + math.log(np.exp(scores - scores.max()).mean()))
         radius = math.sqrt(max(0.0, 2.0 * (math.log(1 / self.delta) - forecast - floor)))
         return OnePassState(centre, inverse, floor, radius, experts, expert_inverses, scores)

@@ -13,7 +13,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import numerics
+from surepick.contextual import kernels
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
@@ -28,7 +28,7 @@ class Choice:
     propensity: float = 1.0
     """Probability with which the policy chose this arm, given its state and the arms."""
     bucket: int = -1
-    """Where a Sup policy files the reward; decided when choosing, because rewards may come late."""
+    """Where a Sup policy stores the reward; decided when choosing, because rewards may come late."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Facts:
     """Time and memory of a step; d the dimension, K the number of arms, t the steps so far."""
 
 
-class Policy(Protocol[State]):
+class ContextualPolicy(Protocol[State]):
     """The interface of all contextual policies."""
 
     @property
@@ -69,7 +69,7 @@ class Policy(Protocol[State]):
         ...
 
 
-AnyPolicy = Policy[Any]
+AnyPolicy = ContextualPolicy[Any]
 
 LOGISTIC = "rewards are 0 or 1, independent given the chosen arms, with log-odds linear in the features"
 SHORT_ARMS = "arms are at most 1 long"
@@ -100,7 +100,7 @@ def clean_arms(arms: Any, dimension: int) -> Floats:
         and arms.flags.c_contiguous
     ):
         # The common case at the price of one pass; NaN compares false.
-        largest = numerics.kernels.largest_entry(arms)
+        largest = kernels.largest_entry(arms)
         if 1e-100 < largest < 1e100 or largest == 0.0:
             return arms
     matrix = validate.matrix("arms", arms)
@@ -141,5 +141,5 @@ def row_of(arms: Floats, choice: Choice) -> Floats:
 
 
 def refit_due(count: int, fitted: int, growth: float) -> bool:
-    """Whether so many answers came since the last full fit that another is worth its price."""
+    """Whether the answers grew by the share `growth` since the last full fit, and by one at least."""
     return count - fitted >= max(1, math.floor(growth * fitted))

@@ -13,10 +13,11 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual import numerics
+from surepick.contextual import kernels
 from surepick.contextual.history import History
 from surepick.contextual.policy import Choice
 from surepick.errors import InvalidInput
+from surepick.glm.kernels import inverse, newton
 
 REFRESH = 0.1
 
@@ -58,7 +59,7 @@ def check_levels(horizon: int, delta: float, most_arms: int | None, alpha: float
 
 def empty_levels(number: int, dimension: int) -> Levels:
     """Nothing stored: every arm is infinitely wide."""
-    ridge = 1e-6
+    ridge = 1e-6  # for `current` alone: no certified width contains it
     return Levels(
         histories=(History.empty(dimension),) * number,
         information=np.zeros((number, dimension, dimension)),
@@ -72,14 +73,14 @@ def empty_levels(number: int, dimension: int) -> Levels:
 
 
 def routed(now: Levels, arms: Floats, horizon: int) -> Choice:
-    """The arm to which the levels lead (`plain.route`), with the bucket for its reward: its level from 1, or −1."""
+    """The arm to which the levels lead (`kernels.route`), with the bucket for its reward: its level from 1, or −1."""
     last_width = 1.0 / math.sqrt(horizon)
-    index, level, kept = numerics.kernels.route(arms, now.thetas, now.inverses, now.multipliers, last_width)
+    index, level, kept = kernels.route(arms, now.thetas, now.inverses, now.multipliers, last_width)
     return Choice(int(index), 1.0, level + 1 if kept else -1)
 
 
 def burn_in_length(horizon: int, dimension: int, burn_in: int | None) -> int:
-    """So many uniform steps at least: ⌈√(dT)⌉ unless set, and never more than T."""
+    """The least number of uniform steps: ⌈√(dT)⌉ unless set, and never more than T."""
     return min(horizon, burn_in or math.ceil(math.sqrt(dimension * horizon)))
 
 
@@ -88,7 +89,7 @@ def stored(now: Levels, level: int, vector: Floats, answer: float, weight: float
     if level >= len(now.histories):
         raise InvalidInput(f"choice.bucket must be at most {len(now.histories)}, got {level + 1}.")
     information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
-    growth[level] += numerics.kernels.add_information(information[level], current[level], vector, weight)
+    growth[level] += kernels.add_information(information[level], current[level], vector, weight)
     history = now.histories[level].appended(vector, answer)
     histories = (*now.histories[:level], history, *now.histories[level + 1 :])
     after = Levels(histories, information, current, growth, now.thetas, now.inverses, now.multipliers, now.certificates)
@@ -97,24 +98,23 @@ def stored(now: Levels, level: int, vector: Floats, answer: float, weight: float
 
 def refreshed(now: Levels, level: int, multiplier: Multiplier) -> Levels:
     """Renew the estimate, the inverse and the multiplier of one level from all its answers."""
-    kernels, history = numerics.kernels, now.histories[level]
+    history = now.histories[level]
     thetas, inverses, multipliers = now.thetas.copy(), now.inverses.copy(), now.multipliers.copy()
     certificates, growth = now.certificates.copy(), now.growth.copy()
     growth[level] = 0.0
-    inverse = kernels.inverse(now.information[level])
+    exact = inverse(now.information[level])
+    # Until the information has an inverse, the one with a ridge only ranks the arms by how unexplored they are.
     multipliers[level] = math.inf
     inverses[level] = now.current[level]
-    if np.isfinite(inverse[0, 0]):
-        largest = math.sqrt(float(kernels.squared_norms(history.rows, inverse).max()))
-        multipliers[level] = multiplier(len(inverse), level, int(certificates[level]), largest)
-        inverses[level] = inverse
+    if np.isfinite(exact[0, 0]):
+        largest = math.sqrt(float(kernels.squared_norms(history.rows, exact).max()))
+        multipliers[level] = multiplier(len(exact), level, int(certificates[level]), largest)
+        inverses[level] = exact
     if math.isfinite(multipliers[level]):
         certificates[level] += 1
         # The ridge only keeps separated answers from running off; their estimate promises nothing.
         ridge = 1e-12 * float(np.trace(now.information[level]))
-        thetas[level] = kernels.newton(
-            history.rows, history.answers, history.ones, thetas[level], ridge, TOLERANCE, 60
-        )[0]
+        thetas[level] = newton(history.rows, history.answers, history.ones, thetas[level], ridge, TOLERANCE, 60)[0]
     return now._replace(
         growth=growth, thetas=thetas, inverses=inverses, multipliers=multipliers, certificates=certificates
     )

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from surepick import validate
 from surepick._arrays import Floats
 from surepick.confidence.theorem import Budget, radii
-from surepick.contextual import likelihood_ratio_set as ratio_set
-from surepick.contextual import numerics
-from surepick.contextual.likelihood_ratio_set import RatioSet
+from surepick.contextual import kernels
+from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.policy import (
     FRESH_CONTEXTS,
     LOGISTIC,
@@ -37,6 +36,7 @@ from surepick.contextual.sup_levels import (
     stored,
 )
 from surepick.errors import InvalidInput
+from surepick.glm.kernels import newton, variance
 from surepick.guarantee import Guarantee
 
 Constants = Literal["corrected", "printed"]
@@ -47,7 +47,7 @@ PHI = 0
 VARIANCE_FACTOR = math.sqrt(2.2)
 """Printed: how much the estimated variance may change a width."""
 
-SETTLED_REACH = 1.0
+BURN_IN_REACH = 1.0
 """Corrected: the burn-in ends when no score of an arm is uncertain by more than this."""
 
 
@@ -55,9 +55,9 @@ class SupState(NamedTuple):
     """What is known after some rewards."""
 
     learnt: int
-    phi: RatioSet
+    phi: LikelihoodRatioSet
     """Answers of the burn-in bucket, with their confidence set."""
-    settled: bool
+    burn_in_over: bool
     """Whether the burn-in is over."""
     levels: Levels
     contexts: Floats
@@ -164,8 +164,8 @@ class SupLogistic:
         dimension = validate.whole("dimension", dimension)
         return SupState(
             learnt=0,
-            phi=ratio_set.empty(dimension, self.delta / 2),
-            settled=False,
+            phi=LikelihoodRatioSet.empty(dimension, self.delta / 2),
+            burn_in_over=False,
             levels=empty_levels(self.number_of_levels, dimension),
             contexts=np.zeros((dimension, dimension)),
             longest=0.0,
@@ -174,29 +174,29 @@ class SupLogistic:
     def choose(self, state: SupState, arms: Floats, rng: np.random.Generator) -> Choice:
         """Uniform during the burn-in, then through the levels."""
         offered = self._offered(state, arms)
-        if not state.settled:
+        if not state.burn_in_over:
             bucket = state.learnt % (self.number_of_levels + 1) if self.is_printed else PHI
             return Choice(int(rng.integers(len(offered))), 1.0 / len(offered), bucket)
         return routed(state.levels, offered, self.horizon)
 
     def learn(self, state: SupState, arms: Floats, choice: Choice, reward: float) -> SupState:
-        """File the reward in the bucket that the choice was made for; unfiled ones teach nothing."""
+        """Store the reward in the bucket that the choice was made for; a choice without a bucket teaches nothing."""
         offered = self._offered(state, arms)
         vector = row_of(offered, choice)
         answer = clean_reward(reward)
         phi, levels = state.phi, state.levels
         if choice.bucket > PHI:
-            weight = self.variance_bound(state, vector) if state.settled else 0.0
+            weight = self.variance_bound(state, vector) if state.burn_in_over else 0.0
             levels = stored(levels, choice.bucket - 1, vector, answer, weight, self._multiplier)
-        if state.settled:  # a straggler of the burn-in must not move the variances that levels rely on
+        if state.burn_in_over:  # a straggler of the burn-in must not move the variances that levels rely on
             return state._replace(learnt=state.learnt + 1, levels=levels)
         if choice.bucket == PHI and self.is_printed:
             phi = phi._replace(history=phi.history.appended(vector, answer))
         elif choice.bucket == PHI:
-            phi = ratio_set.absorbed(phi, vector, answer)
+            phi = phi.updated(vector, answer)
         longest = max(state.longest, math.sqrt(float(np.einsum("ij,ij->i", offered, offered).max())))
         contexts = state.contexts + offered.T @ offered / len(offered)
-        return self._settle(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
+        return self._end_burn_in(SupState(state.learnt + 1, phi, False, levels, contexts, longest))
 
     def advance(
         self, state: SupState, arms: Floats, rewards: Floats, rng: np.random.Generator
@@ -208,7 +208,7 @@ class SupLogistic:
         """
         chosen = np.empty(len(arms), dtype=np.int64)
         position = 0
-        while position < len(arms) and not state.settled:
+        while position < len(arms) and not state.burn_in_over:
             choice = self.choose(state, arms[position], rng)
             chosen[position] = choice.index
             state = self.learn(state, arms[position], choice, float(rewards[position, choice.index]))
@@ -224,7 +224,7 @@ class SupLogistic:
         information, current, growth = now.information.copy(), now.current.copy(), now.growth.copy()
         buckets = np.empty(len(arms), dtype=np.int64)
         limit = REFRESH * arms.shape[2]
-        steps = numerics.kernels.advance(
+        steps = kernels.advance(
             arms,
             now.thetas,
             now.inverses,
@@ -240,6 +240,7 @@ class SupLogistic:
             chosen,
             buckets,
         )
+        # Choices of these steps used no reward of theirs, so the rewards can be stored afterwards, in one go.
         histories = list(now.histories)
         for level in range(len(histories)):
             mine = np.flatnonzero(buckets[:steps] == level + 1)
@@ -250,15 +251,14 @@ class SupLogistic:
         return state._replace(learnt=state.learnt + steps, levels=levels)
 
     def burn_in_length(self, dimension: int) -> int:
-        """At least so many uniform steps: ⌈√(dT)⌉ unless set."""
+        """The least number of uniform steps: ⌈√(dT)⌉ unless set."""
         return burn_in_length(self.horizon, dimension, self.burn_in)
 
     def variance_bound(self, state: SupState, vector: Floats) -> float:
         """What a reward at this vector adds to the information: s at Φ's estimate (printed), or at its far end."""
         phi = state.phi
         radius = 0.0 if self.is_printed else phi.radius
-        small = math.exp(-numerics.kernels.far_logit(vector, phi.centre, phi.inverse, radius))
-        return small / (1.0 + small) ** 2
+        return float(variance(kernels.far_logit(vector, phi.centre, phi.inverse, radius)))
 
     def status(self, state: SupState) -> SupStatus:
         """Check at run time what the theorem needs."""
@@ -282,7 +282,7 @@ class SupLogistic:
             return f"These constants are {self.facts.guarantee}: no width is certified."
         if state.learnt > self.horizon:
             return f"{state.learnt} steps are more than the horizon of {self.horizon}: nothing is claimed beyond it."
-        if not state.settled:
+        if not state.burn_in_over:
             reach = self._reach(state)
             return (
                 f"Burn-in after {state.learnt} of {self.horizon} steps: scores are known to ±{reach:.3g}, ±1 is needed"
@@ -303,25 +303,24 @@ class SupLogistic:
     def _offered(self, state: SupState, arms: Floats) -> Floats:
         return announced_arms(arms, len(state.contexts), self.most_arms)
 
-    def _settle(self, state: SupState) -> SupState:
+    def _end_burn_in(self, state: SupState) -> SupState:
         """End the burn-in if it is long enough and Φ says enough."""
         if state.learnt < self.burn_in_length(len(state.contexts)):
             return state
         if self.is_printed:
-            return self._weighed(state._replace(settled=True))
-        return state._replace(settled=self._reach(state) <= SETTLED_REACH)
+            return self._with_variances(state._replace(burn_in_over=True))
+        return state._replace(burn_in_over=self._reach(state) <= BURN_IN_REACH)
 
     def _reach(self, state: SupState) -> float:
         """How uncertain the score of any arm as long as the longest so far can be, by Φ alone."""
         return state.phi.radius * state.longest * math.sqrt(float(np.linalg.eigvalsh(state.phi.inverse)[-1]))
 
-    def _weighed(self, state: SupState) -> SupState:
+    def _with_variances(self, state: SupState) -> SupState:
         """Printed: fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
         dimension, history = len(state.contexts), state.phi.history
+        # The paper's θ_Φ is the plain maximum; the ridge only keeps it finite where the answers are separated.
         ridge = 1e-6 * max(state.longest, 1e-6) ** 2
-        theta = numerics.kernels.newton(
-            history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60
-        )[0]
+        theta = newton(history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60)[0]
         state = state._replace(phi=state.phi._replace(centre=theta))
         levels = empty_levels(self.number_of_levels, dimension)
         for s, old in enumerate(state.levels.histories):
@@ -338,6 +337,7 @@ class SupLogistic:
         """
         if self.is_printed:
             return VARIANCE_FACTOR * (self.alpha or self.printed_alpha(dimension))
+        # Half of delta is Φ's; the rest is shared by the levels, and within a level by its certificates.
         budget = self.delta / (2 * self.number_of_levels) * share_of_certificate(issued)
         lines = (self.most_arms or 0) * self.horizon
         radius = certified_radius(rounded_up(largest), dimension, budget, lines)
@@ -371,7 +371,8 @@ def certified_radius(xi: float, dimension: int, delta: float, lines: int) -> flo
     For all x at once or, where that is smaller, for `lines` fixed vectors. The slack covers that the estimate is an
     optimum to TOLERANCE only, at its own information, which is within e^{D*} of that at θ*.
     """
-    if xi >= 1.0:
+    # The cache holds numbers only, keyed by numbers: no policy or state lives on in it.
+    if xi >= 1.0:  # far beyond the burn-in condition of the theorem
         return math.inf
     found = radii(xi, dimension, Budget.split("norm", delta, 0.5, 0, lines), slack=1e3 * TOLERANCE)
     if found is None or found.shift > 10.0:

@@ -8,19 +8,17 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._threads import threads_for
-from surepick.design.determinant import determinant_search
-from surepick.design.minimax import MinimaxSearch
-from surepick.design.result import Design, DesignStatus, Limits, Outcome, measurements_of, start_weights
-from surepick.design.vector_families import Family, Pairs, Rows, Union
-from surepick.design.whitened_basis import frame_of
+from surepick.design.cutting_planes import MinimaxSearch, determinant_search, whitened_basis
+from surepick.design.result import Design, DesignStatus, SearchLimits, SearchResult, measurements_of, start_weights
+from surepick.design.vector_families import FamilyUnion, Pairs, Rows, VectorFamily
 from surepick.errors import InvalidInput
 
 ROUNDS = 100
-"""A design takes five to ten rounds; this many are allowed unless told otherwise."""
+"""Default of `max_rounds`; five to ten rounds are usual."""
 
 
 def g_optimal(
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     *,
     gap: float = 0.01,
     start: Design | ArrayLike | None = None,
@@ -39,7 +37,7 @@ def g_optimal(
 
 
 def d_optimal(
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     *,
     gap: float = 0.01,
     start: Design | ArrayLike | None = None,
@@ -55,7 +53,7 @@ def d_optimal(
 
 
 def xy_optimal(
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     directions: ArrayLike,
     *,
     gap: float = 0.01,
@@ -71,7 +69,7 @@ def xy_optimal(
 
 
 def pairs_optimal(
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     items: ArrayLike,
     *,
     gap: float = 0.01,
@@ -85,13 +83,14 @@ def pairs_optimal(
     up to 4096·k·d for guesses; the proof at the end O(k² d), run as products of blocks in single precision.
     """
     if isinstance(measurements, Pairs) and measurements.scale == 1.0 and np.array_equal(measurements.items, items):
-        # What can be measured is what is to be known: then the theorem of Kiefer and Wolfowitz answers.
+        # What can be measured is what is to be known: then the theorem of Kiefer and Wolfowitz applies, and the
+        # determinant is the easier problem (its bound is the rank, no certificate is needed).
         return _determinant("pairs", measurements, gap, start, max_rounds, max_seconds)
     return _minimax("pairs", measurements, [Pairs(items)], gap, start, max_rounds, max_seconds)
 
 
 def gap_optimal(
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     items: ArrayLike,
     *,
     best: int,
@@ -101,9 +100,9 @@ def gap_optimal(
     max_rounds: int = ROUNDS,
     max_seconds: float | None = None,
 ) -> Design:
-    """Weights that minimise the largest ‖z_best − z‖²_{H(λ)⁻¹} / gap_z²: what an oracle who knows the gaps would ask.
+    """Weights that minimise the largest ‖z_best − z‖²_{H(λ)⁻¹} / gap_z²: what an oracle that knows the gaps asks.
 
-    `gaps` has one entry an item, by how much it is worse than the best; the entry of the best itself is ignored.
+    `gaps` has one entry per item: by how much it is worse than the best. The entry of the best itself is ignored.
     """
     vectors = validate.matrix("items", items)
     if len(vectors) < 2:
@@ -118,20 +117,21 @@ def gap_optimal(
             f"gaps must be greater than 0 for every item but the best, got {differences[bad[0]]:g} for item {bad[0]}; "
             "no number of questions separates equals, so use max(gap, epsilon)."
         )
+    # ‖z_best − z‖²/gap² is the squared length of the row scaled by 1/gap; 1/inf leaves the best itself out.
     family = Rows(vectors, reference=vectors[best], factors=1.0 / differences, name="items")
     return _minimax("gap", measurements, [family], gap, start, max_rounds, max_seconds)
 
 
 def max_optimal(
-    measurements: ArrayLike | Family,
-    families: Sequence[Family],
+    measurements: ArrayLike | VectorFamily,
+    families: Sequence[VectorFamily],
     *,
     gap: float = 0.01,
     start: Design | ArrayLike | None = None,
     max_rounds: int = ROUNDS,
     max_seconds: float | None = None,
 ) -> Design:
-    """Weights that minimise the largest of several criteria, each of its own scale.
+    """Weights that minimise the largest of several criteria, each with its own scale.
 
     For instance max(a · max_x ‖x‖², b · max_pairs ‖z − z'‖²) is `[Rows(X, scale=a), Pairs(Z, scale=b)]`.
     """
@@ -142,8 +142,8 @@ def max_optimal(
 
 def _minimax(
     criterion: str,
-    measurements: ArrayLike | Family,
-    families: Sequence[Family],
+    measurements: ArrayLike | VectorFamily,
+    families: Sequence[VectorFamily],
     gap: float,
     start: Design | ArrayLike | None,
     max_rounds: int,
@@ -152,21 +152,21 @@ def _minimax(
     began = time.perf_counter()
     limits = _limits(gap, max_rounds, max_seconds, began)
     family = measurements_of(measurements)
-    for each in families:
-        if each.dimension != family.dimension:
+    for directions in families:
+        if directions.dimension != family.dimension:
             raise InvalidInput(
-                f"Directions and measurement vectors must have the same number of columns, got {each.dimension} "
+                f"Directions and measurement vectors must have the same number of columns, got {directions.dimension} "
                 f"and {family.dimension}."
             )
     first = None if start is None else start_weights(start, family)
     with threads_for(0.0):
-        outcome = MinimaxSearch(family, Union(families)).run(limits, first)
+        outcome = MinimaxSearch(family, FamilyUnion(families)).run(limits, first)
     return _design(criterion, family, outcome, outcome.value, outcome.lower_bound, limits, began)
 
 
 def _determinant(
     criterion: str,
-    measurements: ArrayLike | Family,
+    measurements: ArrayLike | VectorFamily,
     gap: float,
     start: Design | ArrayLike | None,
     max_rounds: int,
@@ -177,24 +177,32 @@ def _determinant(
     family = measurements_of(measurements)
     first = None if start is None else start_weights(start, family)
     with threads_for(0.0):
-        frame = frame_of(family)
-        outcome = determinant_search(family, frame, limits, first)
+        basis = whitened_basis(family)
+        outcome = determinant_search(family, basis, limits, first)
     if criterion != "d":
         return _design(criterion, family, outcome, outcome.value, outcome.lower_bound, limits, began)
-    rows = frame.span.coordinates(family.vectors(outcome.members))
+    # det is taken on the span; the bound is value·r/G by the inequality of means (docs/design.md, "The certificate").
+    rows = basis.span.coordinates(family.vectors(outcome.members))
     _, logarithm = np.linalg.slogdet((rows * outcome.weights[:, None]).T @ rows)
-    value = float(np.exp(-logarithm / frame.rank))
-    return _design(criterion, family, outcome, value, value * frame.rank / outcome.value, limits, began)
+    value = float(np.exp(-logarithm / basis.rank))
+    return _design(criterion, family, outcome, value, value * basis.rank / outcome.value, limits, began)
 
 
-def _limits(gap: float, max_rounds: int, max_seconds: float | None, began: float) -> Limits:
+def _limits(gap: float, max_rounds: int, max_seconds: float | None, began: float) -> SearchLimits:
     seconds = np.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
-    return Limits(validate.positive("gap", gap), validate.whole("max_rounds", max_rounds), began + seconds)
+    return SearchLimits(validate.positive("gap", gap), validate.whole("max_rounds", max_rounds), began + seconds)
 
 
 def _design(
-    criterion: str, family: Family, outcome: Outcome, value: float, bound: float, limits: Limits, began: float
+    criterion: str,
+    family: VectorFamily,
+    outcome: SearchResult,
+    value: float,
+    bound: float,
+    limits: SearchLimits,
+    began: float,
 ) -> Design:
+    # Sorted by index, so that a design does not depend on the order in which vectors joined.
     order = np.lexsort((outcome.members[:, 1], outcome.members[:, 0]))
     members = outcome.members[order]
     reached = value <= bound * (1.0 + limits.gap)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.design.rounding import Allocation, apportion
-from surepick.design.vector_families import Family, Pairs, Rows
+from surepick.design.vector_families import Pairs, Rows, VectorFamily
 from surepick.errors import InvalidInput
 from surepick.linalg import square_root
 
@@ -48,11 +48,12 @@ class Certificate:
     members: Integers
     """Which directions they are: (family, i, j), i = j for a row of a matrix."""
 
-    def lower_bound(self, measurements: ArrayLike | Family) -> float:
+    def lower_bound(self, measurements: ArrayLike | VectorFamily) -> float:
         """Compute the bound again from the data; O(n d²) for n measurement vectors."""
         family = measurements_of(measurements)
         image = self.directions @ self.matrix
         attained = float(self.weights @ np.einsum("ij,ij->i", image, self.directions))
+        # g_x = xᵀ(Σ w Myyᵀ M)x: the squared length of x under a square root of the matrix in brackets.
         spread = (image * self.weights[:, None]).T @ image
         return attained**2 / family.maximum(square_root(spread), 0.0)[0]
 
@@ -63,18 +64,18 @@ class Design:
 
     criterion: str
     support: Integers
-    """Indices of the measurement vectors with weight, each once; rows (i, j) where all pairs are measurable."""
+    """Indices of the measurement vectors with positive weight; rows (i, j) where all pairs are measurable."""
     weights: Floats
     """Positive and summing to one, in the order of the support."""
     value: float
     """The criterion attained by these weights, over all directions."""
     lower_bound: float
-    """No weights whatever attain less."""
+    """No weights attain less."""
     status: DesignStatus
     iterations: int
     """Newton steps in total."""
     rounds: int
-    """How often the active vectors and directions were revised."""
+    """How often the active vectors and directions were changed."""
     seconds: float
     size: int
     """Number of measurement vectors the design could choose from."""
@@ -105,7 +106,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """When a search stops."""
 
     gap: float
@@ -118,7 +119,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchResult:
     """What a search found: weights on members of the measurement family, and what is proved about them."""
 
     members: Integers
@@ -130,14 +131,14 @@ class Outcome:
     certificate: Certificate | None
 
 
-def measurements_of(value: ArrayLike | Family) -> Family:
-    """Take a family as it is and anything else as a matrix with one measurement vector a row."""
+def measurements_of(value: ArrayLike | VectorFamily) -> VectorFamily:
+    """A family as it is; anything else is read as a matrix whose rows are the measurement vectors."""
     if isinstance(value, Rows | Pairs):
         return value
     return Rows(cast("ArrayLike", value), name="measurements")
 
 
-def start_weights(start: "Design | ArrayLike", family: Family) -> tuple[Integers, Floats]:
+def start_weights(start: "Design | ArrayLike", family: VectorFamily) -> tuple[Integers, Floats]:
     """Members and positive weights of a warm start."""
     if isinstance(start, Design):
         if start.size != len(family):

@@ -63,6 +63,8 @@ def apportion(weights: ArrayLike, n: int) -> Allocation:
 
 def apportion_rows(shares: Floats, totals: Floats) -> Floats:
     """Round every row of shares (each summing to one) to its total, at least the number of columns; see `apportion`."""
+    # Pukelsheim and Rieder's start, ⌈(n − p/2)·w⌉; what its sum misses is moved one measurement at a time, to the
+    # smallest n_j/w_j or from the largest (n_i − 1)/w_i.
     counts: Floats = np.maximum(np.ceil((totals - shares.shape[1] / 2)[:, None] * shares), 1.0)
     for sign in (1.0, -1.0):
         while True:
@@ -71,7 +73,8 @@ def apportion_rows(shares: Floats, totals: Floats) -> Floats:
                 break
             after = (counts[rows] - 1) / shares[rows] if sign > 0 else -counts[rows] / shares[rows]
             counts[rows, after.argmax(axis=1)] -= sign
-    while True:  # The start is optimal but for rounding in the ceiling.
+    # The counts are optimal now except where rounding in the ceiling misplaced one: exchange until no move helps.
+    while True:
         losing, having = (counts - 1) / shares, counts / shares
         giver, taker = losing.argmax(axis=1), having.argmin(axis=1)
         rows = np.flatnonzero(losing.max(axis=1) > having.min(axis=1) * (1 + 1e-12))
@@ -106,21 +109,22 @@ def reduce_support(vectors: ArrayLike, weights: ArrayLike) -> tuple[Integers, Fl
         direction = null[:, -1]
         if direction.max() < -direction.min():
             direction = -direction
+        # Go along the combination until the first weight vanishes; H and the sum of the weights do not change.
         falling = direction > 1e-12 * np.abs(direction).max()
         ratios = np.where(falling, rest / np.where(falling, direction, 1.0), np.inf)
         gone = int(np.argmin(ratios))
         rest = np.maximum(rest - ratios[gone] * direction, 0.0)
         rest[gone] = 0.0
         alive[gone] = False
-        # The others no longer use the vanished point: take its share out of them with the one of largest share.
+        # The other combinations must not use the vanished point: eliminate it with the pivot of largest entry.
         pivot = int(np.argmax(np.abs(null[gone])))
         null = null - np.outer(null[:, pivot] / null[gone, pivot], null[gone])
         null = np.delete(null, pivot, axis=1)
         null[gone] = 0.0
         if null.shape[1] and null.shape[1] % 16 == 0:
-            null = np.linalg.qr(null)[0]
+            null = np.linalg.qr(null)[0]  # elimination lets the columns become nearly dependent
     final = kept[alive]
-    # The elimination may have gathered rounding errors; the matrix to reproduce is known, so solve for it afresh.
+    # The elimination accumulates rounding errors; the matrix to reproduce is known, so solve for it directly.
     polished = np.linalg.lstsq(moments[alive].T, moments.T @ shares[kept], rcond=None)[0]
     chosen = polished if np.all(polished > 0) else rest[alive]
     positive = chosen > 0

@@ -1,8 +1,8 @@
 """Proven lower bounds of the evidence against "this rival is at least as good", over all θ of which that is true.
 
 Here the plug-in evidence: the infimum of a convex function over a half-space, certified by Fenchel's inequality, and
-where it is small, which is the localiser of the directional evidence (`contract`). Every bound is a number proven from
-the point found, however it was found.
+where it is small, which is the localiser of the directional evidence (docs/anytime.md, section 3). Every bound is a
+number proven from the point found, however it was found.
 """
 
 import math
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from surepick._arrays import Booleans, Floats
-from surepick.evidence.process import Evidence, Minorant
+from surepick.evidence.likelihood_ratio import Evidence, Minorant
 from surepick.glm import probability_of_yes, softplus, variance
-from surepick.glm.batched_newton import Vectors, certified_infima, inverses_from_above, losses, minimise_many
+from surepick.glm.batched_newton import minimise_losses, onto
+from surepick.glm.duality import certified_infima, inverses_from_above, omega_roots
+from surepick.glm.loss import Vectors, losses
 from surepick.linalg import span_of
 
 CERTAIN = 1e-4
@@ -51,13 +53,16 @@ class Passed:
 
 
 def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: Floats) -> Passed:
-    """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y; a few batched Newton iterations."""
+    """Lower bounds of log E over {θ: yᵀθ ≤ −epsilon} for every normal y (docs/anytime.md, section 3, "Plug-in").
+
+    `start` has a point for each normal. At most 16 batched Newton iterations of O(rivals·(vectors·d² + d³)).
+    """
     theta = onto(start, normals, epsilon)
     shares = _shares(evidence, theta)
     for iterations in (4, 12):
         below = evidence.mixed(shares)
         # To half a millionth of a nat: where the least point is at infinity, farther out rounding would drown the rest.
-        theta = minimise_many(
+        theta = minimise_losses(
             evidence.vectors,
             below.pulls,
             below.wins,
@@ -67,10 +72,12 @@ def plug_in_bounds(evidence: Evidence, normals: Floats, epsilon: float, start: F
             iterations=iterations,
         )
         theta = onto(theta, normals, epsilon)
+        # Shares at the start may be far from those at the least point; one correction is nearly all there is to gain.
         if iterations == 4:
             shares = (shares + _shares(evidence, theta)) / 2
     gap, multiplier = certified_infima(evidence.vectors, below.pulls, below.wins, theta, normals)
     bounds = below.values(theta) - gap
+    # An infinite gap: some q left (0, 1), mostly because answers to some questions all agree.
     partial: list[tuple[Floats, NDArray[np.int64]] | None] = [None] * len(normals)
     for number in np.flatnonzero(~np.isfinite(bounds)):
         found = _without_certainties(below.rows_of(np.array([number])), theta[number], normals[number], epsilon)
@@ -92,6 +99,7 @@ def _without_certainties(
     kept, point = np.flatnonzero(pulls > 0), theta
     for _ in range(3):
         logits = rows[kept] @ point
+        # Leaving out is valid at any cost, and loses at most what the vectors left out cost at the least point.
         costs = wins[kept] * softplus(-logits) + (pulls - wins)[kept] * softplus(logits)
         kept = kept[costs > CERTAIN]
         if not len(kept):
@@ -102,7 +110,7 @@ def _without_certainties(
         part = Vectors(np.ascontiguousarray(span.coordinates(rows[kept])))
         y, counts = span.coordinates(normal)[None, :], (pulls[None, kept], wins[None, kept])
         start = onto(span.coordinates(point)[None, :], y, epsilon)
-        here = onto(minimise_many(part, *counts, start, normals=y, tolerance=1e-3, iterations=16), y, epsilon)
+        here = onto(minimise_losses(part, *counts, start, normals=y, tolerance=1e-3, iterations=16), y, epsilon)
         gap, _ = certified_infima(part, *counts, here, y)
         point = span.embed(here[0])
         if np.isfinite(gap[0]):
@@ -114,12 +122,6 @@ def _shares(evidence: Evidence, theta: Floats) -> Floats:
     """Shares of the restarts by their evidence, none of them zero: the newest may not have seen all directions."""
     terms = evidence.terms(theta)
     return np.asarray((1 - SMALL) * softmax(terms, axis=1) + SMALL / terms.shape[1])
-
-
-def onto(theta: Floats, normals: Floats, epsilon: float | Floats) -> Floats:
-    """The nearest points of the hyperplanes yᵀθ = −epsilon."""
-    excess = np.einsum("zi,zi->z", np.broadcast_to(theta, normals.shape), normals) + epsilon
-    return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,7 @@ def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats,
 
     With w = xᵀ(θ' − θ) the loss rises by at least gᵀu + Σ n·s·ω(|w|), ω(w) = e⁻ʷ + w − 1, and the part of g along
     −y only helps. First all x alike, then each with the bound on its own |w| found before; infinite if k·λ ≥ 1.
+    (docs/anytime.md, section 3, "Boxes".) Six Hessians and inverses for each rival.
     """
     vectors = below.vectors
     logits = theta @ vectors.rows.T
@@ -147,10 +150,12 @@ def region(below: Minorant, theta: Floats, normals: Floats, multipliers: Floats,
     gradient = (below.pulls * probability_of_yes(logits) - below.wins) @ vectors.rows + multipliers[:, None] * normals
     inverse, sound = inverses_from_above(vectors.information(spread))
     squared = np.maximum(vectors.squared_norms(inverse), 0.0)
+    # Σ n·s·ω(|w|) ≥ ω(k‖u‖)/k² (docs/theory.md, Lemma 1): one equation for ‖u‖, hence for every |w| ≤ ‖x‖·‖u‖.
     k = np.sqrt(np.max(np.where(below.pulls > 0, squared, 0.0), axis=1))
     tilt = k * np.sqrt(np.maximum(np.einsum("zi,zij,zj->z", gradient, inverse, gradient), 0.0))
-    reach = _reach(tilt, k**2 * room)
+    reach = omega_roots(tilt, k**2 * room)
     half = np.where(sound[:, None], np.sqrt(squared) * (reach / k)[:, None], np.inf)
+    # Within |w| ≤ h the rise is at least ½a·w²; the smaller h, the larger a: five rounds, each valid by the one before.
     for _ in range(5):
         bent = np.where(
             np.isfinite(half), below.pulls * _steepness(logits, np.where(np.isfinite(half), half, 1.0)), 0.0
@@ -172,21 +177,9 @@ def _steepness(logits: Floats, half: Floats) -> Floats:
     """The largest a with m(v+w) − m(v) − μ(v)·w ≥ ½a·w² for |w| ≤ h: that of w = h away from zero (s falls fastest)."""
     far = np.abs(logits)
     wide = np.maximum(half, 1e-3)  # narrower boxes only have a larger one
-    rise_ = softplus(far + wide) - softplus(far) - probability_of_yes(far) * wide
-    return np.asarray(2 * np.maximum(rise_ - 1e-15 * (far + wide), 0.0) / wide**2)
-
-
-def _reach(tilt: Floats, target: Floats) -> Floats:
-    """A w beyond the root of e⁻ʷ + w − 1 − tilt·w = target, closely; infinite where tilt ≥ 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        high = np.where(tilt < 1, (target + 1) / (1 - tilt), np.inf)  # e⁻ʷ ≥ 0
-    for _ in range(30):  # Newton on a convex increasing function from beyond its root stays beyond
-        finite = np.where(np.isfinite(high), high, 1.0)
-        value = np.exp(-finite) + finite - 1 - tilt * finite - target
-        slope = 1 - tilt - np.exp(-finite)
-        better = finite - value / np.where(slope > 0, slope, np.inf)
-        high = np.where(np.isfinite(high), np.minimum(high, np.maximum(better, 0.0)), np.inf)
-    return high * (1 + 1e-9)
+    rise = softplus(far + wide) - softplus(far) - probability_of_yes(far) * wide
+    # The difference cancels; what rounding may have added is taken off.
+    return np.asarray(2 * np.maximum(rise - 1e-15 * (far + wide), 0.0) / wide**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +201,7 @@ class Localiser:
 
 def localiser(evidence: Evidence, threshold: float) -> Localiser:
     """An ellipsoid around all θ that the plug-in process does not refute."""
-    theta, below, shares = evidence.least
+    theta, below, shares = _least_minorant(evidence)
     nowhere = Localiser(theta[0], np.eye(theta.shape[1]), math.inf, shares[0])
     room = threshold - below.values(theta)
     if room[0] <= 0:
@@ -217,3 +210,15 @@ def localiser(evidence: Evidence, threshold: float) -> Localiser:
     if not math.isfinite(around.radius[0]):
         return nowhere
     return Localiser(theta[0], around.inverse[0], float(around.radius[0]), shares[0])
+
+
+def _least_minorant(evidence: Evidence) -> tuple[Floats, Minorant, Floats]:
+    """About where log E is least, the minorant whose least point it is to a millionth of a nat, and its shares."""
+    theta = np.zeros((1, evidence.vectors.rows.shape[1]))
+    shares = softmax(evidence.terms(theta), axis=1)
+    for tolerance in (0.1, 0.1, 1e-3):
+        below = evidence.mixed(shares)
+        theta = minimise_losses(evidence.vectors, below.pulls, below.wins, theta, tolerance=tolerance, iterations=20)
+        # Halfway to the shares at the new point: going all the way may swing between two restarts.
+        used, shares = shares, (shares + softmax(evidence.terms(theta), axis=1)) / 2
+    return theta, below, used

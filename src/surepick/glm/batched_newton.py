@@ -1,82 +1,52 @@
-"""Many logistic losses on the same vectors at once: one Newton's method and one certificate, batched over rivals.
+"""Newton's method for many small problems side by side: one loop for the losses of all rivals, experts or alternatives.
 
-A loss is Σ_x n_x·m(xᵀθ) − k_x·xᵀθ with its own counts n, k; arrays have one row a loss. Steps follow the rule under
-which every step descends (docs/theory.md, section 6), certificates its Proposition 5.
+Arrays have the problems along their first axis, written z in the einsums. Points found here prove nothing; `duality`
+proves what is claimed about them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surepick._arrays import Booleans, Floats
-from surepick.glm import probability_of_yes, softplus, variance
-from surepick.glm.loss import bennett
+from surepick.glm.loss import Vectors, probability_of_yes, variance
 
-STACKED = 4_000_000
-"""Most numbers kept for the outer products of all vectors; beyond, Hessians are summed one loss at a time."""
+Places = NDArray[np.intp]
+
+Objective = Callable[[Floats, Places], tuple[Floats, Floats]]
+"""Takes the points of some problems and the places of these in the batch; returns their gradients and Hessians."""
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
-    """The vectors of the losses, one a row."""
+class BatchStep:
+    """What a stopping rule may look at: one iteration of the problems that are still active."""
 
-    rows: Floats
-
-    @cached_property
-    def outer(self) -> Floats | None:
-        """xxᵀ of every vector as one long row, where they fit into memory."""
-        count, dimension = self.rows.shape
-        if count * dimension**2 > STACKED:
-            return None
-        return np.asarray(np.einsum("xi,xj->xij", self.rows, self.rows).reshape(count, dimension**2))
-
-    def information(self, weights: Floats) -> Floats:
-        """Σ_x weight_x·xxᵀ for every row of weights; O(losses · vectors · d²)."""
-        dimension = self.rows.shape[1]
-        if self.outer is not None:
-            return np.asarray(weights @ self.outer).reshape(len(weights), dimension, dimension)
-        return np.array([(self.rows.T * each) @ self.rows for each in weights])
-
-    def squared_norms(self, inverses: Floats) -> Floats:
-        """xᵀ·inverse·x for every inverse matrix and every vector."""
-        if self.outer is not None:
-            return np.asarray(inverses.reshape(len(inverses), -1) @ self.outer.T)
-        return np.array([np.einsum("xi,xi->x", self.rows @ each, self.rows) for each in inverses])
-
-
-def log_sum(terms: Floats) -> Floats:
-    """log Σ exp along the last axis; SciPy's costs more in checks than in sums at this size."""
-    most = np.max(terms, axis=-1, keepdims=True)
-    return np.asarray(np.log(np.sum(np.exp(terms - most), axis=-1)) + most[..., 0])
-
-
-def losses(vectors: Vectors, pulls: Floats, wins: Floats, theta: Floats) -> Floats:
-    """The value of every loss at its own θ."""
-    logits = theta @ vectors.rows.T
-    return np.asarray(np.sum(wins * softplus(-logits) + (pulls - wins) * softplus(logits), axis=1))
+    active: Places
+    theta: Floats
+    """Points before the step."""
+    gradient: Floats
+    length: Floats
+    """R = max |xᵀstep| over the rows, for the full step."""
+    squared: Floats
+    """λ², the squared Newton decrement, along the hyperplane if there is one."""
 
 
 def inverses(matrices: Floats) -> Floats:
-    """Inverses of positive semidefinite matrices, good for steps; a hair is added where singular."""
-    return _inverted(matrices)[0]
+    """Inverses of positive semidefinite matrices, good for steps but not for proofs (see `scaled_inverses`)."""
+    return scaled_inverses(matrices)[0]
 
 
-def inverses_from_above(matrices: Floats) -> tuple[Floats, Booleans]:
-    """Upper bounds of the inverses, good for proofs, and whether each matrix is far enough from singular for one.
+def scaled_inverses(matrices: Floats) -> tuple[Floats, Floats]:
+    """Inverses of A + 1e-13·diag(A), and the traces of the inverses of these matrices scaled to unit diagonal.
 
-    The hair h added to a matrix of least eigenvalue l shrinks its inverse by at most h/l, and 1/l is at most the trace
-    of the inverse: up to 1e7 the loss is below 2e-6, which is put back. Beyond, nothing is claimed.
+    Scaling makes the result independent of the units of the columns; 1e-13 is what rounding may leave of a singular
+    matrix, so that the inverse always exists. The trace bounds how much it changed the inverse: by a relative
+    1e-13·trace at most. O(d³) each.
     """
-    inverse, trace = _inverted(matrices)
-    sound = trace <= 1e7
-    # Of a singular matrix it would be astronomical, and overflow in whatever is done with it before it is thrown away.
-    return np.where(sound[:, None, None], inverse * (1 + 2e-6), np.eye(inverse.shape[-1])), sound
-
-
-def _inverted(matrices: Floats) -> tuple[Floats, Floats]:
-    """Inverses by way of matrices of unit diagonal with a hair added, and the traces of the inverses of those."""
     dimension = matrices.shape[-1]
+    # A column without information keeps a tiny unit of its own instead of a division by zero.
     largest = np.max(np.diagonal(matrices, axis1=1, axis2=2), axis=1)[:, None]
     diagonal = np.sqrt(np.maximum(np.diagonal(matrices, axis1=1, axis2=2), np.maximum(1e-13 * largest, 1e-290)))
     scaled = matrices / diagonal[:, :, None] / diagonal[:, None, :] + 1e-13 * np.eye(dimension)
@@ -85,7 +55,72 @@ def _inverted(matrices: Floats) -> tuple[Floats, Floats]:
     return np.asarray(inverse / diagonal[:, :, None] / diagonal[:, None, :]), np.asarray(trace)
 
 
-def minimise_many(
+def solve_by_inverse(hessian: Floats, gradient: Floats, normals: Floats | None) -> tuple[Floats, Floats | None]:
+    """H⁻¹·gradient and H⁻¹·normal of every problem."""
+    inverse = inverses(hessian)
+    across = None if normals is None else np.einsum("zij,zj->zi", inverse, normals)
+    return np.einsum("zij,zj->zi", inverse, gradient), across
+
+
+def guaranteed_fraction(length: Floats) -> Floats:
+    """The fraction of a step under which every logistic loss descends: 1 for R ≤ 1, else log(1+R)/R (theory, 6)."""
+    return np.where(length > 1.0, np.log1p(length) / np.maximum(length, 1.0), 1.0)
+
+
+def onto(theta: Floats, normals: Floats, epsilon: float | Floats) -> Floats:
+    """The nearest points of the hyperplanes yᵀθ = −epsilon."""
+    excess = np.einsum("zi,zi->z", np.broadcast_to(theta, normals.shape), normals) + epsilon
+    return np.asarray(theta - normals * (excess / np.einsum("zi,zi->z", normals, normals))[:, None])
+
+
+def minimise_batch(
+    rows: Floats,
+    objective: Objective,
+    start: Floats,
+    *,
+    unfinished: Callable[[BatchStep], Booleans],
+    iterations: int,
+    normals: Floats | None = None,
+    epsilon: float | Floats | None = None,
+    solve: Callable[[Floats, Floats, Floats | None], tuple[Floats, Floats | None]] = solve_by_inverse,
+    fraction: Callable[[Floats], Floats] = guaranteed_fraction,
+    last_step: bool = True,
+) -> Floats:
+    """Minimise every function of a batch from its own start; the points after at most `iterations` steps.
+
+    With `normals` y a step keeps yᵀθ; with `epsilon` as well, each point is put back onto yᵀθ = −epsilon. `rows` are
+    the vectors x whose logits measure the length of a step. A problem rests from when `unfinished` says no on, after
+    that step or, without `last_step`, before it. An iteration costs a call of `objective` and O(active·(rows·d + d³)).
+    """
+    theta = start.copy()
+    active = np.arange(len(theta))
+    for _ in range(iterations):
+        here = theta[active]
+        normal = None if normals is None else normals[active]
+        gradient, hessian = objective(here, active)
+        ahead, across = solve(hessian, gradient, normal)
+        step = -ahead
+        if normal is not None and across is not None:
+            # The Lagrange condition H·step = −g + ν·y with yᵀ·step = 0.
+            slip = np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, across)
+            step = step - slip[:, None] * across
+            if epsilon is None:  # what rounding left along y would add up over the steps
+                step -= normal * (np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, normal))[:, None]
+        # The third derivative of a logistic loss is at most R times the second (docs/theory.md, Lemma 1).
+        length = np.max(np.abs(step @ rows.T), axis=1)
+        squared = -np.einsum("zi,zi->z", step, gradient)
+        moved = here + fraction(length)[:, None] * step
+        if normal is not None and epsilon is not None:
+            moved = onto(moved, normal, epsilon if np.ndim(epsilon) == 0 else np.asarray(epsilon)[active])
+        left = unfinished(BatchStep(active, here, gradient, length, squared))
+        theta[active] = moved if last_step else np.where(left[:, None], moved, here)
+        active = active[left]
+        if not len(active):
+            break
+    return theta
+
+
+def minimise_losses(
     vectors: Vectors,
     pulls: Floats,
     wins: Floats,
@@ -96,84 +131,43 @@ def minimise_many(
     tolerance: float = 1e-6,
     iterations: int = 30,
 ) -> Floats:
-    """Minimise every loss (+ ridge/2·‖θ‖²) from its own start, along normalᵀ·step = 0 where normals are given.
+    """Minimise every loss Σ n·m(xᵀθ) − k·xᵀθ + ridge/2·‖θ‖² from its own start, keeping normalᵀθ where given.
 
-    What comes out is a point, not a proof: `certified_infima` proves what is claimed about it.
+    `pulls` and `wins` have a row of counts for each loss, `ridge` a number. Ends when all decrements are at most
+    `tolerance`: the loss is then about tolerance²/2 above its least value.
     """
-    theta = start.copy()
-    active = np.arange(len(theta))
-    identity = np.eye(theta.shape[1])
-    for _ in range(iterations):
-        here = theta[active]
-        logits = here @ vectors.rows.T
+    identity = np.eye(start.shape[1])
+
+    def objective(theta: Floats, active: Places) -> tuple[Floats, Floats]:
+        logits = theta @ vectors.rows.T
+        # g = Σ (n·μ − k)·x and H = Σ n·s·xxᵀ, for all active losses in two matrix products.
         gradient = (pulls[active] * probability_of_yes(logits) - wins[active]) @ vectors.rows
         hessian = vectors.information(pulls[active] * variance(logits))
         if ridge is not None:
-            gradient = gradient + ridge[active, None] * here
+            gradient = gradient + ridge[active, None] * theta
             hessian = hessian + ridge[active, None, None] * identity
-        inverse = inverses(hessian)
-        step = -np.einsum("zij,zj->zi", inverse, gradient)
-        if normals is not None:
-            normal = normals[active]
-            across = np.einsum("zij,zj->zi", inverse, normal)
-            slip = np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, across)
-            step = step - slip[:, None] * across
-            step -= normal * (np.einsum("zi,zi->z", normal, step) / np.einsum("zi,zi->z", normal, normal))[:, None]
-        length = np.max(np.abs(step @ vectors.rows.T), axis=1)
-        squared = -np.einsum("zi,zi->z", step, gradient)
-        fraction = np.where(length > 1.0, np.log1p(length) / np.maximum(length, 1.0), 1.0)
-        theta[active] = here + fraction[:, None] * step
-        active = active[(squared > tolerance**2) & np.isfinite(squared)]
-        if not len(active):
-            break
-    return theta
+        return gradient, hessian
+
+    def unfinished(step: BatchStep) -> Booleans:
+        # Where the least point is at infinity the numbers may overflow: such a problem rests where it is.
+        return np.asarray((step.squared > tolerance**2) & np.isfinite(step.squared))
+
+    return minimise_batch(vectors.rows, objective, start, unfinished=unfinished, iterations=iterations, normals=normals)
 
 
-def certified_infima(
-    vectors: Vectors, pulls: Floats, wins: Floats, theta: Floats, normals: Floats
-) -> tuple[Floats, Floats]:
-    """How many nats each loss at θ is at most above its infimum over normalᵀθ' ≤ normalᵀθ, and the multiplier ν ≥ 0.
+def roots_from_above(
+    excess: Callable[[Floats], tuple[Floats, Floats]], start: Floats, *, iterations: int = 30
+) -> Floats:
+    """Roots of increasing convex functions on w ≥ 0, each approached from its own point beyond it.
 
-    Proposition 5 of docs/theory.md with q = μ − s·xᵀu, u = H⁻¹(gradient + ν·normal): infinite where some q leaves
-    (0, 1). The linear system is solved to rounding; a q* that balances exactly is then within s·‖x‖·‖what is left‖ (in
-    H⁻¹), and what its entropy may lack is added. A singular H gives an infinite gap.
+    The batched form of `newton.root_from_above`: `excess(w)` returns values and slopes, every iterate is an upper
+    bound, and what starts at infinity stays there.
     """
-    logits = theta @ vectors.rows.T
-    yes, no = probability_of_yes(logits), probability_of_yes(-logits)
-    misses = (pulls - wins) * yes
-    gradient = (misses - wins * no) @ vectors.rows
-    hessian = vectors.information(pulls * yes * no)
-    inverse, trace = _inverted(hessian)
-    sound = trace <= 1e10  # within a factor of 1.01: only sizes of errors depend on it
-    across = np.einsum("zij,zj->zi", inverse, normals)
-    towards = np.einsum("zij,zj->zi", inverse, gradient)
-    multiplier = np.maximum(-np.einsum("zi,zi->z", normals, towards) / np.einsum("zi,zi->z", normals, across), 0.0)
-    step = towards + multiplier[:, None] * across
-    wanted = gradient + multiplier[:, None] * normals
-    for _ in range(2):  # iterative refinement: q must balance to rounding
-        step += np.einsum("zij,zj->zi", inverse, wanted - np.einsum("zij,zj->zi", hessian, step))
-    # What is left along the normal only changes ν; across it, add what rounding may have hidden.
-    unit = normals / np.sqrt(np.einsum("zi,zi->z", normals, normals))[:, None]
-    left = wanted - np.einsum("zij,zj->zi", hessian, step)
-    left = np.abs(left - unit * np.einsum("zi,zi->z", unit, left)[:, None])
-    aside = np.sqrt(np.maximum(np.einsum("xi,xi->x", vectors.rows, vectors.rows) - (unit @ vectors.rows.T) ** 2, 0.0))
-    left += 1e-15 * np.sum((misses + wins * no) * (aside + 1e-15), axis=1)[:, None]
-    apart = (
-        yes
-        * no
-        * np.sqrt(
-            np.maximum(vectors.squared_norms(inverse), 0.0)
-            * (np.trace(inverse, axis1=1, axis2=2) * np.einsum("zi,zi->z", left, left))[:, None]
-        )
-    )
-    change = step @ vectors.rows.T
-    lower, upper = -no * change, yes * change
-    gap = np.sum(pulls * (yes * bennett(lower) + no * bennett(upper)), axis=1)
-    # q = yes·(1 + lower) and 1 − q = no·(1 + upper)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ones, zeros = yes * (1 + lower), no * (1 + upper)
-        # At the border of (0, 1) rounding decides; what belongs there is left out instead (`certify`).
-        border = np.minimum(1 + lower, 1 + upper) < 1e-2
-        outside = np.any((~(2 * apart < np.minimum(ones, zeros)) | border) & (pulls > 0), axis=1)
-        lost = np.sum(np.where(pulls > 0, pulls * apart * (np.abs(np.log(ones) - np.log(zeros)) + 1), 0.0), axis=1)
-    return np.where(outside | ~sound | ~np.isfinite(gap + lost), np.inf, gap + lost), multiplier
+    high = start
+    # No stopping rule: the root is reached to rounding in a few steps, and a test would cost as much as a step.
+    for _ in range(iterations):
+        finite = np.where(np.isfinite(high), high, 1.0)
+        value, slope = excess(finite)
+        better = finite - value / np.where(slope > 0, slope, np.inf)
+        high = np.where(np.isfinite(high), np.minimum(high, np.maximum(better, 0.0)), np.inf)
+    return high

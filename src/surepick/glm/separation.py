@@ -9,7 +9,7 @@ from surepick.linalg import column_scale, norms, span_of
 
 TOLERANCE = 1e-12
 """A row counts as on the right side when its cosine with the direction, in the units of the columns, is above
-−TOLERANCE: rounding only. Data that overlap by a hair have an estimate, if a far one."""
+−TOLERANCE: rounding only. Data that overlap ever so little have an estimate, if a far one."""
 
 SOLVER_TOLERANCE = 1e-7
 """What the linear program may be off by before its solution is polished."""
@@ -56,6 +56,7 @@ def _cone(rows: Floats, pulls: Floats, wins: Floats, orthogonal_to: Floats | Non
     units = column_scale(rows)
     units = np.where(units > 0, units, 1.0)
     rows = rows / units
+    # A row with both answers pins xᵀv = 0; one with a single kind of answer only chooses a side.
     mixed = (wins > 0) & (wins < pulls)
     fixed = rows[mixed] if orthogonal_to is None else np.vstack([rows[mixed], orthogonal_to / units])
     free = _complement(fixed, rows.shape[1])

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
-from surepick.glm import link as model
+from surepick.glm.loss import Derivatives, derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,7 @@ class Tally:
         clean = validate.matrix("vectors", vectors, empty=True)
         asked = validate.counts("pulls", pulls, length=len(clean))
         ones = validate.counts("wins", wins, length=len(clean))
+        # Most often two columns swapped, so the first bad row is shown.
         bad = np.flatnonzero(ones > asked)
         if bad.size:
             row = bad[0]
@@ -46,7 +47,7 @@ class Tally:
 
     @classmethod
     def from_answers(cls, vectors: ArrayLike, answers: ArrayLike) -> "Tally":
-        """One row an answer (1 or 0); equal vectors stay separate rows until `merged`."""
+        """A row for each answer (1 or 0); equal vectors stay separate rows until `merged`."""
         clean = validate.matrix("vectors", vectors, empty=True)
         ones = validate.counts("answers", answers, length=len(clean))
         if np.any(ones > 1):
@@ -77,6 +78,7 @@ class Tally:
             return NotImplemented
         if self.dimension != other.dimension:
             raise InvalidInput(f"Tallies of {self.dimension} and {other.dimension} columns cannot be added.")
+        # The common case of one catalogue asked again: no sorting, and rows that were never asked stay.
         if np.array_equal(self.vectors, other.vectors):
             return Tally(self.vectors, self.pulls + other.pulls, self.wins + other.wins)
         columns = zip(self._columns(), other._columns(), strict=True)
@@ -86,11 +88,13 @@ class Tally:
         """The same answers with equal vectors as one row, in order of first appearance; O(p log p)."""
         # Adding 0.0 turns −0.0 into 0.0, which must count as equal.
         _, first, inverse = np.unique(self.vectors + 0.0, axis=0, return_index=True, return_inverse=True)
+        # np.unique sorts; first appearances put the rows back into the order in which they came.
         order = np.argsort(first)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         group = place[inverse.ravel()]
         pulls, wins = np.zeros((2, len(order)), dtype=np.int64)
+        # Whole numbers, so that 10¹⁸ answers add up exactly.
         np.add.at(pulls, group, self.pulls)
         np.add.at(wins, group, self.wins)
         return Tally(self.vectors[first[order]], pulls, wins)
@@ -114,10 +118,10 @@ class Tally:
         """Fisher information Σ n·s(xᵀθ)·xxᵀ, which is also the Hessian of the loss."""
         return self.derivatives(theta).hessian
 
-    def derivatives(self, theta: ArrayLike) -> model.Derivatives:
+    def derivatives(self, theta: ArrayLike) -> Derivatives:
         """Loss, gradient and information at once, at the cost of one."""
         point = validate.vector("theta", theta, length=self.dimension, tiny=True)
-        return model.derivatives(self.vectors, self.pulls.astype(float), self.wins.astype(float), point)
+        return derivatives(self.vectors, self.pulls.astype(float), self.wins.astype(float), point)
 
     def to_json(self) -> str:
         """As JSON; numbers survive the round trip to the last bit."""

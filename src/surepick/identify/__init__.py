@@ -9,10 +9,9 @@ from surepick.identify.anytime.policy import Anytime
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, PlanJudge, run
-from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, Stagewise
+from surepick.identify.staged.base import Draft, Elimination, Stages, Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
-from surepick.identify.stages import StageRecord
 from surepick.identify.verdict import Forecast, Rival, Status, Verdict
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
     "Problem",
     "RageGlm",
     "Rival",
-    "StageMemo",
-    "StageRecord",
     "Stages",
     "Stagewise",
     "Status",

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from surepick._arrays import Floats
 from surepick.design import Rows
-from surepick.design.whitened_basis import frame_of
+from surepick.design.cutting_planes import whitened_basis
 from surepick.glm import Tally, fit
 from surepick.identify.problem import Problem
 from surepick.linalg import factor
@@ -27,7 +27,7 @@ def plausible_truths(problem: Problem, answers: Tally, draws: int, seed: int) ->
     Beforehand θ is normal with one of `SPREADS`; given the answers each is normal by Laplace's approximation, and the
     spreads have the weights of their approximate evidence.
     """
-    frame = frame_of(Rows(problem.measurements))  # the mean of xxᵀ is the identity in it
+    frame = whitened_basis(Rows(problem.measurements))  # the mean of xxᵀ is the identity in it
     inside = Tally(answers.vectors @ frame.transform, answers.pulls, answers.wins)
     # In that basis, with the prior N(0, I·spread²/rank), the variance of xᵀθ is spread² on average over the rows x.
     guesses = [_guess(inside, frame.rank, frame.rank / spread**2) for spread in SPREADS]

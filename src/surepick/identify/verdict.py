@@ -216,8 +216,8 @@ class Verdict:
     def __str__(self) -> str:
         claim = {
             Status.CERTAIN: f"{self.best} is the best",
-            Status.WITHIN_EPSILON: f"{self.best} is within {self.epsilon:g} of the best",
-        }.get(self.status, f"{self.status}: best guess {self.best}")
+            Status.WITHIN_EPSILON: f"{self.best} is the best, or within {self.epsilon:g} of it",
+        }.get(self.status, f"Not decided ({self.status}); the best guess is {self.best}")
         sure = f" (delta = {self.delta:g}, {self.guarantee})" if self.status.decided else ""
         return f"{claim}{sure} after {self.questions:,} answers. {self.reason}".rstrip()
 

@@ -1,12 +1,13 @@
-"""A table of items as people have it, turned into features; every step is recorded, to tell results in its terms.
+"""A user's table of items, turned into features; every step is recorded, so that results can be told in its terms.
 
 Column `item` names an item; `label`, `image`, `text` and `colour` are for display; all others are features: numbers as
-they are, words as categories. Without features, colours have those of `surepick.io.colours`, and other items one
-coordinate each.
+they are, words as categories. Without features, colours have those of `colour_features`, and other items one coordinate
+each.
 """
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 from surepick._arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
-from surepick.io.colours import FEATURES, colour_features, parse_colour
 from surepick.io.tables import Table, is_number, read_table, table_of
 
 Kind = Literal["pairs", "items", "both"]
@@ -25,21 +25,43 @@ Kind = Literal["pairs", "items", "both"]
 DISPLAYED = ("label", "image", "text", "colour")
 """Columns for people, not features."""
 
+PAIR_COLUMNS = (("item_a", "item_b"), ("model_a", "model_b"))
+"""The columns that name two items: ours, and Arena's."""
+
+NOT_FEATURES = (
+    *("item", *DISPLAYED, *(name for pair in PAIR_COLUMNS for name in pair)),
+    *("winner", "answer", "pulls", "wins"),
+    *("judge", "ts", "question", "prompt"),
+)
+"""Columns that have a meaning of their own in a table of answers or of points."""
+
+COORDINATES = ("lightness", "redness", "yellowness")
+"""L*, a* (green to red) and b* (blue to yellow)."""
+
+COLOUR_FEATURES = (
+    *COORDINATES,
+    *(f"{name}²" for name in COORDINATES),
+    "lightness·redness",
+    "lightness·yellowness",
+    "redness·yellowness",
+)
+"""Names of the columns of `colour_features`."""
+
 MOST_CATEGORIES = 30
-"""A column of more different words than this, or than two for three rows, is a text and no category."""
+"""A column with more distinct words than this, or more than two for every three rows, is text and not a category."""
 
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Items with features ready for a model, what to show of each, and how the features came about."""
+    """Items with features ready for a model, what to show of each, and how the features were made."""
 
     names: tuple[str, ...]
     features: Floats
-    """One row an item."""
+    """One row per item."""
     feature_names: tuple[str, ...]
-    """One name a column of `features`."""
+    """One name per column of `features`."""
     shown: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Display columns that the table has, one entry an item."""
+    """Display columns that the table has, one entry per item."""
     steps: tuple[str, ...] = ()
     """What was done to the columns, in sentences, in order."""
     left_out: tuple[str, ...] = ()
@@ -65,7 +87,7 @@ class ItemTable:
         return Problem.from_pairs_and_items(self.features, names=self.names, seed=seed)
 
     def label(self, name: str) -> str:
-        """What to call an item before people."""
+        """The item's name as people see it."""
         return self._shown("label", name) or name
 
     def colour(self, name: str) -> str | None:
@@ -82,7 +104,7 @@ class ItemTable:
 
 
 def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None, features: bool = True) -> ItemTable:
-    """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to so many principal components.
+    """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to that many principal components.
 
     With `features` false they are ignored: every item has a coordinate of its own (Bradley–Terry).
     """
@@ -97,6 +119,50 @@ def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None, fea
     if "item" not in table:
         raise InvalidInput(f"{table.source} has no column 'item'; it has {', '.join(table.columns)}.")
     return _Reading(table, features).finished(pca)
+
+
+def feature_columns(table: Table, *besides: str | None) -> list[str]:
+    """Names of the feature columns: all but those with a meaning of their own, and those named besides."""
+    return [name for name in table.columns if name not in (*NOT_FEATURES, *besides)]
+
+
+def item_names(items: Table) -> list[str]:
+    """The names of the items; a repeated one is refused."""
+    names = items.text("item")
+    repeated, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise InvalidInput(f"{items.source} lists the item {repeated!r} more than once; names must differ.")
+    return names
+
+
+def vectors_by_name(items: Table, features: list[str]) -> dict[str, Floats]:
+    """The features of every item as the table has them, unscaled."""
+    return dict(zip(item_names(items), items.numbers(features), strict=True))
+
+
+def points_of(table: Table, vectors: Mapping[str, Floats], features: list[str]) -> tuple[list[str], Floats]:
+    """Names and vectors of the rows of a table: pairs of items, items, or where it names none, rows of features."""
+    columns = next((pair for pair in PAIR_COLUMNS if pair[0] in table and pair[1] in table), None)
+    if vectors and columns is not None:
+        pairs = list(zip(table.text(columns[0]), table.text(columns[1]), strict=True))
+        rows = [_look_up(vectors, a, table, i) - _look_up(vectors, b, table, i) for i, (a, b) in enumerate(pairs)]
+        return [f"{a} − {b}" for a, b in pairs], np.array(rows)
+    if vectors and "item" in table:
+        names = table.text("item")
+        return names, np.array([_look_up(vectors, name, table, i) for i, name in enumerate(names)])
+    if not features:
+        raise InvalidInput(
+            f"{table.source} must have a column item, or columns item_a and item_b: items lack features."
+        )
+    missing = [name for name in features if name not in table]
+    if missing:
+        raise InvalidInput(
+            f"{table.source} lacks the feature column {missing[0]!r}; it needs {', '.join(features)}"
+            f"{', or a column item, or columns item_a and item_b' if vectors else ''}."
+        )
+    values = table.numbers(features)
+    labels = table.text("label") if "label" in table else [_short(row) for row in values]
+    return labels, values
 
 
 class _Reading:
@@ -128,8 +194,8 @@ class _Reading:
                 categories.append(name)
             else:
                 self.steps.append(
-                    f"Column {name!r} was left out: {len(set(filled))} different words in {len(table)} rows say "
-                    "nothing that items share."
+                    f"Column {name!r} was left out: {len(set(filled))} different words in {len(table)} rows "
+                    "are text, not categories."
                 )
         return numeric, categories
 
@@ -153,7 +219,7 @@ class _Reading:
         return table.rows(kept)
 
     def finished(self, pca: int | None) -> ItemTable:
-        """Features from what is left."""
+        """Features from the rows and columns that are left."""
         names = tuple(self.table.text("item"))
         if self.from_colours:
             features = colour_features(np.array([_rgb(cell) for cell in self.table.text("colour")]))
@@ -161,9 +227,9 @@ class _Reading:
                 "Features of the colours: CIELAB lightness, redness and yellowness, standardised, with squares and "
                 "products, scaled so that the longest difference is one."
             )
-            columns, per_unit = FEATURES, np.eye(len(FEATURES))
+            columns, per_unit = COLOUR_FEATURES, np.eye(len(COLOUR_FEATURES))
         elif not (self.numeric or self.categories):
-            self.steps.append("No features: one coordinate an item (Bradley–Terry).")
+            self.steps.append("No features: one coordinate per item (Bradley–Terry).")
             columns, features, per_unit = names, np.eye(len(names)), np.eye(len(names))
         else:
             columns, features, per_unit = self._columns()
@@ -223,3 +289,53 @@ def _rgb(cell: str) -> tuple[float, float, float] | None:
         return parse_colour(cell)
     except InvalidInput:
         return None
+
+
+def _look_up(vectors: Mapping[str, Floats], name: str, table: Table, row: int) -> Floats:
+    if name not in vectors:
+        raise table.refusal(row, f"item {name!r} is not in the items file")
+    return vectors[name]
+
+
+def _short(row: Floats) -> str:
+    shown = ", ".join(f"{value:.3g}" for value in row[:4])
+    return f"({shown}{', …' if len(row) > 4 else ''})"
+
+
+def parse_colour(text: str) -> tuple[float, float, float]:
+    """Red, green and blue between 0 and 1 of a colour written #rrggbb or #rgb."""
+    digits = text.removeprefix("#")
+    if len(digits) == 3:
+        digits = "".join(2 * digit for digit in digits)
+    try:
+        if len(digits) != 6 or not text.startswith("#"):
+            raise ValueError
+        red, green, blue = (int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4))
+    except ValueError:
+        raise InvalidInput(f"A colour is written #rrggbb, got {text!r}.") from None
+    return red, green, blue
+
+
+def colour_features(rgb: Floats) -> Floats:
+    """Nine features of colours given by red, green and blue between 0 and 1.
+
+    Standardised CIELAB coordinates, their squares and products, scaled so that the longest difference has length one.
+    """
+    lab = cielab(rgb)
+    deviation = lab.std(axis=0)
+    lab = (lab - lab.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    first, second, third = lab.T
+    features = np.column_stack([lab, lab**2, first * second, first * third, second * third])
+    apart = float(np.linalg.norm(features[:, None] - features[None], axis=2).max())
+    return np.asarray(features / apart) if apart > 0 else features
+
+
+def cielab(rgb: Floats) -> Floats:
+    """CIE 1976 L*a*b* of sRGB colours, white point D65."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array(
+        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.072175], [0.0193339, 0.119192, 0.9503041]]
+    )
+    xyz = linear @ to_xyz.T / np.array([0.95047, 1.0, 1.08883])
+    root = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.column_stack([116 * root[:, 1] - 16, 500 * (root[:, 0] - root[:, 1]), 200 * (root[:, 1] - root[:, 2])])

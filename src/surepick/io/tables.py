@@ -50,7 +50,7 @@ class Table:
         return self.columns[name]
 
     def numbers(self, names: list[str]) -> Floats:
-        """Columns as numbers, one row a row; a cell that is not a finite number is refused with its line."""
+        """Columns as a matrix of numbers; a cell that is not a finite number is refused with its line."""
         result = np.empty((len(self), len(names)))
         for place, name in enumerate(names):
             cells = self.text(name)

@@ -1,14 +1,14 @@
 """Who answers: simulated judges, recorded votes, programs, and the person at the terminal."""
 
-from surepick.judges.recorded import RecordedJudge, read_votes, turned_to_votes, warm_answers
-from surepick.judges.simulated import ExpectedJudge, SimulatedJudge, World
+from surepick.judges.recorded import RecordedJudge, only_recorded, warm_answers
+from surepick.judges.simulated import ExpectedJudge, ReproducibleJudge, SimulatedJudge, World
 
 __all__ = [
     "ExpectedJudge",
     "RecordedJudge",
+    "ReproducibleJudge",
     "SimulatedJudge",
     "World",
-    "read_votes",
-    "turned_to_votes",
+    "only_recorded",
     "warm_answers",
 ]

@@ -1,51 +1,37 @@
-"""Recorded votes as a judge: each question is answered by the next unused vote on it.
+"""Recorded votes as a judge, and policies that ask only what can be answered.
 
-A policy may want to ask what nobody was asked, or more often than anybody was; `turned_to_votes` turns its questions
-to votes that there are. Anytime is proved for any choice of questions made before their answers are seen, so its
-verdict on recorded votes is as good as on live ones, if the recorded questions did not depend on later answers.
+A policy may want to ask what nobody was asked, or more often than anybody was; `only_recorded` redirects its questions
+to votes that exist. Only Anytime can be redirected: its proof needs no more than that questions, predictions and bets
+of a stage are fixed before its answers are seen (docs/anytime.md, section 4), and predictions and bets are made for the
+questions asked instead. So its verdict on recorded votes is as good as on live ones, if the recorded questions did not
+depend on later answers.
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from surepick.checks import SKIP, TIE, Answers
+from surepick._arrays import Integers
+from surepick.answer import Answer, code_of
+from surepick.checks import Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Wait
 from surepick.identify.problem import NOTHING
 from surepick.io.items import ItemTable, read_items
-from surepick.io.tables import Table, read_table
-from surepick.judges.redirect import nearest, redirected
-from surepick.session import Answer, Question, Session
+from surepick.io.votes import VoteTable, numbers_of, read_votes
+from surepick.session import Question, Session
 
 Order = Literal["policy", "file"]
+
 Asked = tuple[int, int]
 """Two items by number in ascending order, or an item and NOTHING."""
 
-WINNERS: dict[str, Answer] = {"a": 1, "b": 0, "tie": "tie", "skip": None}
-ANSWERS = {"yes": 1, "1": 1, "true": 1, "no": 0, "0": 0, "false": 0, "skip": None}
-
-
-@dataclass(frozen=True)
-class Vote:
-    """A row of a file of answers: what was asked, by item numbers, and what was said."""
-
-    asked: Asked
-    answer: Answer
-    """1 for yes or the item of the smaller number, 0 for no or the other; "tie", or None for a skip."""
-    swapped: bool = False
-    """Whether the item of the larger number was shown first."""
-    judge: str | None = None
-
-    def turned(self) -> "Vote":
-        """The same vote where the numbers of its items have come to be in the other order."""
-        answer = 1 - self.answer if isinstance(self.answer, int) else self.answer
-        return replace(self, answer=answer, swapped=not self.swapped)
+Redirect = Callable[[Any, Plan], Integers | Wait]
+"""From the state and the stage as planned to how often each measurement is asked instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,44 +42,63 @@ class RecordedJudge:
     """
 
     problem: Problem
-    votes: tuple[Vote, ...]
-    """In the order of the file."""
-    left: dict[Asked, deque[Vote]]
-    """Votes not used yet."""
-    unused: tuple[str, ...] = ()
-    """Sentences about rows that could not be used, with their line."""
+    """Its questions are those that were voted on."""
+    recorded: VoteTable
+    left: dict[Asked, deque[Answer]]
+    """Votes not used yet, for the item of the smaller number."""
+    number: Mapping[str, int]
+    """The number of each item by any of its names."""
+
+    @classmethod
+    def of(cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str]) -> "RecordedJudge":
+        """The judge who replays a file of votes (`surepick.io.votes`) on these items."""
+        known = items if isinstance(items, ItemTable) else read_items(items)
+        recorded = read_votes(votes, known.names)
+        problem = _problem(known, recorded)
+        # Items of equal features are one item of the problem: votes between them say nothing.
+        recorded = recorded.distinguishable(problem)
+        number, left = numbers_of(problem), dict[Asked, deque[Answer]]()
+        for vote in recorded.votes:
+            left.setdefault(_asked(number, vote.shown), deque()).append(_for_smaller(number, vote.shown, vote.answer))
+        return cls(problem, recorded, left, number)
 
     def __call__(self, question: Question) -> Answer:
         """The next vote on this question."""
         if question.first is None:
             raise InvalidInput("Recorded votes are about items; this question is about a bare vector.")
-        first = self.problem.index(question.first)
-        second = NOTHING if question.second is None else self.problem.index(question.second)
-        answer = self._next(_asked(first, second))
-        turned = second != NOTHING and first > second
-        return 1 - answer if turned and isinstance(answer, int) else answer
+        shown = (question.first,) if question.second is None else (question.first, question.second)
+        return _for_smaller(self.number, shown, self._next(_asked(self.number, shown)))
 
     def resume(self, session: Session) -> None:
         """Count as used what a session has had before: a vote for every question that it does not wait for."""
-        waiting = {question.id for question in session.outstanding}
+        outstanding = {question.id for question in session.outstanding}
         for event in session.log:
-            if event["event"] == "question" and event["id"] not in waiting:
-                self._next(_asked(*self.problem.about[event["measurement"]]))
+            if event["event"] == "question" and event["id"] not in outstanding:
+                first, second = self.problem.about[event["measurement"]]
+                self._next(_in_order(int(first), int(second)))
 
     def _next(self, asked: Asked) -> Answer:
         left = self.left.get(asked)
-        return left.popleft().answer if left else None
+        return left.popleft() if left else None
 
     def as_shown(self) -> Answers:
         """All votes as people saw them, for checks of assumptions."""
-        items = np.array([vote.asked[:: -1 if vote.swapped else 1] for vote in self.votes], dtype=np.int64)
-        rows = {_asked(*about): row for row, about in enumerate(self.problem.about)}
-        signs = np.array([-1.0 if vote.swapped else 1.0 for vote in self.votes])
-        vectors = self.problem.measurements[[rows[vote.asked] for vote in self.votes]] * signs[:, None]
-        said = [vote.turned().answer if vote.swapped else vote.answer for vote in self.votes]
-        words = np.array([SKIP if one is None else TIE if one == "tie" else one for one in said], dtype=np.int64)
-        judges = tuple(vote.judge for vote in self.votes)
-        return Answers(vectors, words, items, self.problem.names, judges, shuffled=False)
+        votes = self.recorded.votes
+        rows, items = _rows(self.problem), np.full((len(votes), 2), NOTHING, dtype=np.int64)
+        vectors = np.empty((len(votes), self.problem.measurements.shape[1]))
+        for place, vote in enumerate(votes):
+            items[place, : len(vote.shown)] = [self.number[name] for name in vote.shown]
+            swapped = NOTHING < items[place, 1] < items[place, 0]
+            row = self.problem.measurements[rows[_asked(self.number, vote.shown)]]
+            vectors[place] = -row if swapped else row
+        codes = np.array([code_of(vote.answer) for vote in votes], dtype=np.int64)
+        judges = tuple(vote.judge for vote in votes)
+        return Answers(vectors, codes, items, self.problem.names, judges, shuffled=False)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Sentences about rows that could not be used, with their line."""
+        return self.recorded.unused
 
     @property
     def remaining(self) -> int:
@@ -101,62 +106,23 @@ class RecordedJudge:
         return sum(len(left) for left in self.left.values())
 
 
-def read_votes(items: ItemTable | str | PathLike[str], answers: str | PathLike[str]) -> tuple[Problem, RecordedJudge]:
-    """The problem whose questions are those that were voted on, and a judge who replays the votes.
-
-    Votes are rows item_a,item_b,winner or item,answer (or both, one of them empty); those on unknown items, on two
-    items of equal features, or without an answer are listed with their line and otherwise left out.
-    """
-    table = read_table(Path(answers), leave_out=True)
-    known = items if isinstance(items, ItemTable) else read_items(items)
-    place = {name: number for number, name in enumerate(known.names)}
-    unused = list(table.unusable)
-    read: list[Vote] = []
-    for row in range(len(table)):
-        vote = _vote(table, row, place)
-        if isinstance(vote, Vote):
-            read.append(vote)
-        else:
-            unused.append(table.at(row, vote))
-    if not read:
-        raise InvalidInput(
-            f"{answers} holds no vote on two of the items, nor yes or no about one; check the names. "
-            f"The first row: {unused[0]}"
-        )
-    problem = _problem(known, {vote.asked for vote in read})
-    # Items of equal features are one item: votes between them say nothing, others are about what they became.
-    number = [problem.index(name) for name in known.names]
-    votes: list[Vote] = []
-    for vote in read:
-        first, second = (NOTHING if one == NOTHING else number[one] for one in vote.asked)
-        if first != second:
-            kept = vote.turned() if NOTHING < second < first else vote
-            votes.append(replace(kept, asked=_asked(first, second)))
-    same = len(read) - len(votes)
-    if same:
-        unused.append(f"{answers}: {same} votes compare items of equal features, which no answer can tell apart.")
-    left: dict[Asked, deque[Vote]] = {}
-    for vote in votes:
-        left.setdefault(vote.asked, deque()).append(vote)
-    return problem, RecordedJudge(problem, tuple(votes), left, tuple(unused))
-
-
-def warm_answers(problem: Problem, judge: RecordedJudge) -> tuple[tuple[int, int, int], ...]:
-    """Decisive votes on what can be asked in a problem of the same items, as (measurement, pulls, wins)."""
-    rows = {_asked(*about): row for row, about in enumerate(problem.about)}
+def warm_answers(problem: Problem, votes: VoteTable) -> tuple[tuple[int, int, int], ...]:
+    """Decisive votes on what can be asked in the problem, as (measurement, pulls, wins)."""
+    rows, number = _rows(problem), numbers_of(problem)
     pulls, wins = Counter[int](), Counter[int]()
-    for vote in judge.votes:
-        if vote.asked in rows and isinstance(vote.answer, int):
-            pulls[rows[vote.asked]] += 1
-            wins[rows[vote.asked]] += vote.answer
+    for vote in votes.votes:
+        asked = _asked(number, vote.shown)
+        if asked in rows and isinstance(vote.answer, int):
+            pulls[rows[asked]] += 1
+            wins[rows[asked]] += cast("int", _for_smaller(number, vote.shown, vote.answer))
     return tuple((row, pulls[row], wins[row]) for row in sorted(pulls))
 
 
-def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
+def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
     """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order.
 
-    Only Anytime can be turned; others have proofs for the questions they planned, and a vote that is not there is a
-    skip to them.
+    Policies other than Anytime stay as they are: they have proofs for the questions they planned, and a vote that does
+    not exist is a skip to them.
     """
     if not isinstance(policy, Anytime):
         if order == "file":
@@ -164,13 +130,13 @@ def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "p
                 f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
             )
         return policy
-    rows = {_asked(*about): row for row, about in enumerate(judge.problem.about)}
-    in_file = np.array([rows[vote.asked] for vote in judge.votes], dtype=np.int64)
+    rows = _rows(judge.problem)
+    in_file = np.array([rows[_asked(judge.number, vote.shown)] for vote in judge.recorded.votes], dtype=np.int64)
     stock = np.bincount(in_file, minlength=len(rows))
 
-    def turn(state: Any, plan: Plan) -> NDArray[np.int64] | Wait:
+    def redirect(state: Any, plan: Plan) -> Integers | Wait:
         used = np.zeros_like(stock)
-        for filed in state.filed:
+        for filed in state.stages:
             used[filed.plan.measurements] += filed.plan.pulls
         asked = int(used.sum())
         if asked == len(in_file):
@@ -179,48 +145,90 @@ def turned_to_votes(policy: Policy[Any], judge: RecordedJudge, order: Order = "p
             return nearest(judge.problem, plan, stock - used)
         return np.bincount(in_file[asked : asked + plan.total], minlength=len(stock))
 
-    return redirected(policy, turn)
+    return redirected(policy, redirect)
 
 
-def _vote(table: Table, row: int, place: dict[str, int]) -> Vote | str:
-    """A row as a vote, or why it is none."""
-    cells = {
-        name: table.columns[name][row] for name in ("item_a", "item_b", "winner", "item", "answer") if name in table
-    }
-    if cells.get("winner"):
-        names = [cells.get("item_a", ""), cells.get("item_b", "")]
-        winner = cells["winner"].lower()
-        if winner not in WINNERS:
-            return f"winner must be a, b, tie or skip, got {cells['winner']!r}"
-        answer = WINNERS[winner]
-    elif cells.get("answer"):
-        names = [cells.get("item", "")]
-        if cells["answer"].lower() not in ANSWERS:
-            return f"answer must be yes, no or skip, got {cells['answer']!r}"
-        answer = ANSWERS[cells["answer"].lower()]
-    else:
-        return "there is neither a winner (a, b, tie, skip) nor an answer (yes, no, skip)"
-    stranger = next((name for name in names if name not in place), None)
-    if stranger is not None:
-        return f"there is no item {stranger!r}"
-    first, second = [*(place[name] for name in names), NOTHING][:2]
-    if first == second:
-        return f"{names[0]!r} is compared with itself"
-    judge = table.columns["judge"][row] if "judge" in table else None
-    vote = Vote(_asked(first, second), answer, judge=judge or None)
-    return vote.turned() if NOTHING < second < first else vote
+def redirected(policy: Anytime, redirect: Redirect) -> Policy[Any]:
+    """The policy, with other questions in every stage."""
+    return cast("Policy[Any]", _Redirected(policy, redirect))
 
 
-def _problem(items: ItemTable, asked: set[Asked]) -> Problem:
-    """The problem in which just these questions can be asked."""
-    pairs = sorted(each for each in asked if each[1] != NOTHING)
-    single = any(each[1] == NOTHING for each in asked)
-    if not single:
+class _Redirected:
+    def __init__(self, policy: Anytime, redirect: Redirect) -> None:
+        self._policy = policy
+        self._redirect = redirect
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def plan(self, state: Any, rng: np.random.Generator) -> Any:
+        outcome = self._policy.plan(state, rng)
+        if not isinstance(outcome, Plan):
+            return outcome
+        counts = self._redirect(state, outcome)
+        return counts if isinstance(counts, Wait) else self._policy.stage_of(state, counts)
+
+
+def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
+    """For every question of the stage one that may still be asked and points most nearly the same way.
+
+    `left` says how often each measurement may be asked; where that is less than the stage wants, the stage shrinks.
+    """
+    rows, counts = problem.rows, np.zeros_like(left)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
+    for wanted, pulls in zip(plan.measurements, plan.pulls, strict=True):
+        alike = np.abs(rows @ rows[wanted]) / lengths  # a vector and its opposite are the same question
+        missing = int(pulls)
+        for row in np.argsort(-alike, kind="stable"):
+            taken = min(missing, int(left[row] - counts[row]))
+            counts[row] += taken
+            missing -= taken
+            if not missing:
+                break
+    return counts
+
+
+def avoiding(problem: Problem, policy: Anytime, avoid: set[int]) -> Policy[Any]:
+    """The policy, but not asking the measurements in the set, which may change, unless there are no others."""
+
+    def redirect(state: Any, plan: Plan) -> Integers:
+        left = np.full(len(problem.measurements), plan.total, dtype=np.int64)
+        left[list(avoid)] = 0
+        if left.any():
+            return nearest(problem, plan, left)
+        counts = np.zeros_like(left)
+        counts[plan.measurements] = plan.pulls
+        return counts
+
+    return redirected(policy, redirect)
+
+
+def _problem(items: ItemTable, recorded: VoteTable) -> Problem:
+    """The problem in which just the questions that were voted on can be asked."""
+    place = {name: number for number, name in enumerate(items.names)}
+    asked = {_asked(place, vote.shown) for vote in recorded.votes}
+    pairs = sorted(pair for pair in asked if pair[1] != NOTHING)
+    if len(pairs) == len(asked):
         return Problem.from_pairs(items.features, names=items.names, pairs=np.array(pairs))
     if not pairs:
         return Problem.from_items(items.features, names=items.names)
     return Problem.from_pairs_and_items(items.features, names=items.names, pairs=np.array(pairs))
 
 
-def _asked(first: int, second: int) -> Asked:
-    return (int(first), NOTHING) if second == NOTHING else (int(min(first, second)), int(max(first, second)))
+def _rows(problem: Problem) -> dict[Asked, int]:
+    """The measurement that asks about these items."""
+    return {_in_order(int(first), int(second)): row for row, (first, second) in enumerate(problem.about)}
+
+
+def _asked(number: Mapping[str, int], shown: tuple[str, ...]) -> Asked:
+    return _in_order(*[*(number[name] for name in shown), NOTHING][:2])
+
+
+def _in_order(first: int, second: int) -> Asked:
+    return (first, second) if second == NOTHING else (min(first, second), max(first, second))
+
+
+def _for_smaller(number: Mapping[str, int], shown: tuple[str, ...], answer: Answer) -> Answer:
+    """The answer turned from the first item shown to the item of the smaller number, or back."""
+    turned = len(shown) == 2 and number[shown[0]] > number[shown[1]]
+    return 1 - answer if turned and isinstance(answer, int) else answer

@@ -1,4 +1,4 @@
-"""A world: a problem together with its hidden truth, and a judge who answers from it. No policy ever sees one."""
+"""A world: a problem together with its hidden truth, and judges who answer from it. No policy ever sees one."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,7 +50,7 @@ class World:
 
     @property
     def instance(self) -> Instance:
-        """The same as `surepick.limits` takes it; refuses a tie for the best."""
+        """The world as input of `surepick.limits`; a tie for the best is refused."""
         return Instance(self.problem.measurements, self.problem.items, self.theta, names=self.problem.names)
 
     @property
@@ -67,16 +67,29 @@ class World:
         return self.shortfall(verdict) <= verdict.epsilon + 1e-12
 
     def judge(self, seed: Any = 0) -> "SimulatedJudge":
-        """Somebody who answers from this world."""
+        """A judge who answers from this world."""
         return SimulatedJudge(self.theta, np.random.default_rng(seed))
 
 
 class SimulatedJudge(DrawnAnswers):
-    """Answers drawn from the logistic model: one at a time, or one binomial draw a vector for whole stages."""
+    """Answers drawn from the logistic model: one at a time, or one binomial draw per vector for whole stages."""
 
     def __call__(self, question: Question) -> int:
         """1 with probability 1/(1+exp(−xᵀθ*))."""
         return int(self.rng.random() < probability_of_yes(question.vector @ self.theta))
+
+
+@dataclass(frozen=True, eq=False)
+class ReproducibleJudge:
+    """Answers drawn from θ; each depends on the seed and the question's number alone, so resuming changes nothing."""
+
+    theta: Floats
+    seed: int
+
+    def __call__(self, question: Question) -> int:
+        """1 with probability 1/(1+exp(−xᵀθ))."""
+        draw = np.random.default_rng([self.seed, question.id, 2]).random()
+        return int(draw < probability_of_yes(question.vector @ self.theta))
 
 
 @dataclass(frozen=True, eq=False)

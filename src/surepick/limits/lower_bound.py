@@ -20,16 +20,20 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick._threads import threads_for
 from surepick.design import DesignStatus
-from surepick.design.interior_point import Iterate, follow
-from surepick.design.minimax import batch_size
+from surepick.design.cutting_planes import ENTRY_MASS, ActiveSet, add_spanning, batch_size
+from surepick.design.interior_point import Iterate, follow_central_path
 from surepick.design.vector_families import Rows
-from surepick.design.whitened_basis import NEWCOMER, Active, add_spanning
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.limits.alternatives import Alternatives, Inverses, Measured, nearest_alternatives, quadratic_alternatives
+from surepick.limits.alternatives import (
+    MeasuredRows,
+    NearestAlternatives,
+    ScaledInverses,
+    nearest_alternatives,
+    quadratic_alternatives,
+)
 from surepick.limits.complexity import rho_opt
-from surepick.limits.divergence import kl_divergence
-from surepick.limits.instance import Instance
+from surepick.limits.instance import Instance, kl_divergence
 from surepick.linalg import blocks
 
 LARGEST_DELTA = 1 / 2.4
@@ -37,10 +41,10 @@ ROUNDING = 1e-9
 """The dual value is raised by this fraction, and by what rounding can do to the constraint (z* − z)ᵀθ ≤ 0."""
 
 ROUNDS, PATIENCE = 60, 8
-"""Rounds altogether, and without progress, after which what was found is returned as it is."""
+"""Most rounds, and most consecutive rounds without progress; then the best bounds so far are returned."""
 
 NEAR = 4.0
-"""Rivals up to this many times as costly as the hardest are looked at in every round."""
+"""Rivals up to this many times as costly as the hardest are evaluated in every round."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,11 @@ class LowerBound:
     support: Integers
     """Measurement vectors that have weight."""
     weights: Floats
-    """λ on them: how an oracle who knows θ* would ask."""
+    """λ on them: how an oracle that knows θ* would ask."""
     rivals: Integers
-    """The rivals behind the alternatives."""
+    """The rival of each alternative."""
     alternatives: Floats
-    """θ_i, one a row, each making its rival as good as the best."""
+    """θ_i, one per row, each making its rival as good as the best."""
     dual_weights: Floats
     status: DesignStatus
     rounds: int
@@ -102,6 +106,7 @@ def nats(delta: float) -> float:
         raise InvalidInput(
             f"delta must be below 1/2.4 = 0.4167 for a lower bound to say anything, got {delta:g}; 0.05 is customary."
         )
+    # kl(1 − δ, δ) ≥ log(1/(2.4·δ)): Kaufmann, Cappé and Garivier (JMLR 17, 2016).
     return -math.log(2.4 * delta)
 
 
@@ -111,7 +116,7 @@ def lower_bound(
     """The least expected number of questions on this instance, certified to a relative `gap`.
 
     Proved for every method that errs with probability at most delta under each θ; see the head of this module. A round
-    costs O(k m d²) a Newton step for m active vectors and k rivals, and O(n k d) to look at all n vectors; memory is
+    costs O(k m d²) a Newton step for m active vectors and k rivals, and O(n k d) to evaluate all n vectors; memory is
     O(n + k·d² + m·d²) beyond the data.
 
     >>> bound = lower_bound(Instance([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5]), gap=1e-6)
@@ -123,80 +128,92 @@ def lower_bound(
     gap = validate.positive("gap", gap)
     seconds = math.inf if max_seconds is None else validate.positive("max_seconds", max_seconds)
     with threads_for(0.0), np.errstate(over="ignore"):  # multipliers of answers that are all but certain
-        return _Search(instance).run(delta, gap, began, seconds)
+        return _BoundSearch(instance).run(delta, gap, began, seconds)
 
 
-class _Transport(Iterate):
+class _BoundIterate(Iterate):
     """Masses s on active vectors, w and slack u = f − 1 of active rivals, and the alternatives in between."""
 
     def __init__(
         self,
-        measured: Measured,
+        measured: MeasuredRows,
         normals: Floats,
         gaps: Floats,
-        found: Alternatives,
+        nearest: NearestAlternatives,
         u: Floats | None,
         v: Floats,
         w: Floats,
         tolerance: float,
     ) -> None:
-        self.measured, self.normals, self.gaps, self.found, self.tolerance = measured, normals, gaps, found, tolerance
+        self.measured, self.normals, self.gaps, self.nearest, self.tolerance = (
+            measured,
+            normals,
+            gaps,
+            nearest,
+            tolerance,
+        )
         self.s, self.v, self.w = measured.mass, v, w
-        self.u = found.cost - 1.0 if u is None else u
-        self.missed = self.u - (found.cost - 1.0)
-        self.g = measured.divergences(found.shift)
-        self.reached = w @ self.g
+        self.u = nearest.cost - 1.0 if u is None else u
+        self.residual = self.u - (nearest.cost - 1.0)
+        # By the envelope theorem ∂f_z/∂s_x is KL(x; θ*, θ_z) at the minimiser.
+        self.g = measured.divergences(nearest.shift)
+        self.g_w = w @ self.g
 
     @classmethod
     def start(
-        cls, measured: Measured, normals: Floats, gaps: Floats, shift: Floats, w: Floats | None, tolerance: float
-    ) -> "_Transport":
-        """Scale into the interior of both problems, and lift products that lag far behind the others."""
-        found = nearest_alternatives(measured, normals, gaps, shift, tolerance=tolerance)
-        stretch = 1.1 / float(found.cost.min())
+        cls, measured: MeasuredRows, normals: Floats, gaps: Floats, shift: Floats, w: Floats | None, tolerance: float
+    ) -> "_BoundIterate":
+        """Scale into the interior of both problems, and lift products far below the mean."""
+        nearest = nearest_alternatives(measured, normals, gaps, shift, tolerance=tolerance)
+        # The cost is homogeneous of degree one in s: scale it so that every slack f − 1 is at least 0.1.
+        stretch = 1.1 / float(nearest.cost.min())
         measured = measured.with_mass(measured.mass * stretch)
-        found = Alternatives(found.shift, found.cost * stretch, found.floor * stretch)
-        slack, g = found.cost - 1.0, measured.divergences(found.shift)
+        nearest = NearestAlternatives(nearest.shift, nearest.cost * stretch, nearest.floor * stretch)
+        slack, g = nearest.cost - 1.0, measured.divergences(nearest.shift)
         w = 1.0 / slack if w is None else w
-        reached = w @ g
-        w = w / (1.1 * float(reached.max()))
-        v = 1.0 - reached / (1.1 * float(reached.max()))
+        g_w = w @ g
+        # Likewise the dual, so that v = 1 − gᵀw is positive; then lift products that would block the first steps.
+        w = w / (1.1 * float(g_w.max()))
+        v = 1.0 - g_w / (1.1 * float(g_w.max()))
         centre = float(v @ measured.mass + w @ slack) / (len(v) + len(w))
         w = np.maximum(w, 0.1 * centre / slack)
         v = np.maximum(v, 0.1 * centre / measured.mass)
-        return cls(measured, normals, gaps, found, None, v, w, tolerance)
+        return cls(measured, normals, gaps, nearest, None, v, w, tolerance)
 
     @property
     def gap(self) -> float:
         """Dual over primal value of the restricted problem, less one."""
-        dual = float(self.reached.max()) / float(self.w.sum())
-        return dual * float(self.s.sum()) / float(self.found.cost.min()) - 1.0
+        dual = float(self.g_w.max()) / float(self.w.sum())
+        return dual * float(self.s.sum()) / float(self.nearest.cost.min()) - 1.0
 
     def curvature(self) -> Floats:
         """Σ w·RPRᵀ with rows r_x·x of R and P the inverse Hessian of the rival within its hyperplane."""
-        x, shift = self.measured.x, self.found.shift
-        inverses = Inverses(self.measured.hessians(shift))
+        x, shift = self.measured.x, self.nearest.shift
+        inverses = ScaledInverses(self.measured.hessians(shift))
         across = inverses.times(self.normals)
         lengths = np.sqrt(np.einsum("ij,ij->i", self.normals, across))
         along = across / lengths[:, None]
+        # P = H⁻¹ − H⁻¹vvᵀH⁻¹/(vᵀH⁻¹v): θ_z moves within its hyperplane only.
         inside = inverses.matrices() - along[:, :, None] * along[:, None, :]
+        # Roots of P make the sum one product of tall matrices; rounding may leave eigenvalues just below zero.
         values, vectors = np.linalg.eigh(inside)
         roots = vectors * np.sqrt(np.maximum(values, 0.0) * self.w[:, None])[:, None, :]
         images = np.matmul(x, roots) * self.measured.slopes(shift)[:, :, None]
         stacked = np.ascontiguousarray(images.transpose(1, 0, 2)).reshape(len(x), -1)
         return np.asarray(stacked @ stacked.T)
 
-    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_Transport | None":
-        """Solve the rivals anew from where they are."""
+    def at(self, s: Floats, u: Floats, v: Floats, w: Floats) -> "_BoundIterate | None":
+        """Solve the rivals at masses s, starting from their present alternatives."""
         measured = self.measured.with_mass(s)
-        found = nearest_alternatives(measured, self.normals, self.gaps, self.found.shift, tolerance=self.tolerance)
-        moved = _Transport(measured, self.normals, self.gaps, found, u, v, w, self.tolerance)
-        return moved if found.cost.min() >= 0.5 else None
+        nearest = nearest_alternatives(measured, self.normals, self.gaps, self.nearest.shift, tolerance=self.tolerance)
+        moved = _BoundIterate(measured, self.normals, self.gaps, nearest, u, v, w, self.tolerance)
+        # Infeasible by a half or more: outside the reach of the linearisation, so a shorter step is taken.
+        return moved if nearest.cost.min() >= 0.5 else None
 
 
 @dataclass(frozen=True)
-class _Look:
-    """The restricted problem's solution, seen over all vectors and rivals."""
+class _PrimalDual:
+    """The restricted problem's solution, evaluated over all vectors and rivals: the value and the dual."""
 
     value: float
     dual: float
@@ -205,70 +222,72 @@ class _Look:
     y: Integers
     dual_weights: Floats
     shift: Floats
-    """Of the active rivals."""
-    reached: Floats
+    """θ_z − θ* of the active rivals."""
+    information: Floats
     """Σ w·KL of every vector: those above the dual of the active ones should have weight."""
     cost: Floats
-    """Of every rival: those below the value of the active ones should be active."""
+    """Cost of every rival: those below the value of the active ones should be active."""
 
 
-class _Search:
+class _BoundSearch:
     """Rounds of solving on active vectors and rivals; one object per call."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        transform = instance.frame.transform
+        transform = instance.basis.transform
         self.rows = instance.measurements @ transform
         self.rivals = instance.rivals
         self.gaps = instance.gaps[self.rivals]
         self.normals = (instance.items[instance.best] - instance.items[self.rivals]) @ transform
-        self.batch = batch_size(instance.frame.rank)
+        self.batch = batch_size(instance.basis.rank)
         differences = np.abs(instance.items[instance.best] - instance.items[self.rivals]) @ np.abs(instance.theta)
+        # How far rounding of z* − z may push an alternative over to the wrong side, relative to the gap.
         self.rounding = 1e-14 * float(np.max(differences / self.gaps))
         self.spanning, self.x, self.mass, self.y = self._begin()
         self.w: Floats | None = None
-        first = Measured.of(self.rows[self.x], instance.logits[self.x], self.mass)
+        first = MeasuredRows.of(self.rows[self.x], instance.logits[self.x], self.mass)
         self.shift = quadratic_alternatives(first, self.normals, self.gaps)
-        """Of all rivals, where the last look left them."""
+        """θ_z − θ* of all rivals as last computed: the next Newton iteration starts there."""
         cost = first.divergences(self.shift) @ first.mass
         self.near = np.union1d(self.y, np.argsort(cost, kind="stable")[: 4 * self.batch])
-        """Rivals that are looked at in every round; the others only before a bound is returned."""
+        """Rivals that are evaluated in every round; the others only before a bound is returned."""
 
     def run(self, delta: float, gap: float, began: float, seconds: float) -> LowerBound:
         """Rounds until the gap is proved or a limit is reached; the best bound of either side counts."""
         inner, rounds, iterations = 0.1, 0, 0
         least, stale = math.inf, 0
-        primal: _Look | None = None
-        dual: _Look | None = None
+        primal: _PrimalDual | None = None
+        dual: _PrimalDual | None = None
         while True:
-            measured = Measured.of(self.rows[self.x], self.instance.logits[self.x], self.mass)
-            start = _Transport.start(
+            measured = MeasuredRows.of(self.rows[self.x], self.instance.logits[self.x], self.mass)
+            start = _BoundIterate.start(
                 measured, self.normals[self.y], self.gaps[self.y], self.shift[self.y], self.w, _precision(inner)
             )
-            state, steps = follow(start, gap=inner, deadline=began + seconds)
+            state, steps = follow_central_path(start, gap=inner, deadline=began + seconds)
             rounds, iterations = rounds + 1, iterations + steps
             self.mass, self.w = state.s, state.w
-            look = self._look(state, self.near, 1e-3 * min(inner, gap))
-            dual = look if dual is None or look.dual < dual.dual else dual
-            seen = _excess(dual.dual, look.value)
-            least, stale = (seen, 0) if seen < 0.9 * least else (least, stale + 1)
+            evaluated = self._evaluate(state, self.near, 1e-3 * min(inner, gap))
+            dual = evaluated if dual is None or evaluated.dual < dual.dual else dual
+            excess = _excess(dual.dual, evaluated.value)
+            least, stale = (excess, 0) if excess < 0.9 * least else (least, stale + 1)
             last = stale == PATIENCE or rounds == ROUNDS or inner < 1e-12 or time.perf_counter() - began >= seconds
-            if last or seen <= gap:  # worth asking every rival
-                look = self._look(state, np.arange(len(self.rivals)), 1e-3 * gap)
-                primal = look if primal is None or look.value > primal.value else primal
-                self.near = np.flatnonzero(look.cost < NEAR * look.cost.min())
+            if last or excess <= gap:  # only now is it worth evaluating every rival
+                evaluated = self._evaluate(state, np.arange(len(self.rivals)), 1e-3 * gap)
+                primal = evaluated if primal is None or evaluated.value > primal.value else primal
+                self.near = np.flatnonzero(evaluated.cost < NEAR * evaluated.cost.min())
             reached = math.inf if primal is None else _excess(dual.dual, primal.value)
             if primal is not None and (last or reached <= gap):
                 status = DesignStatus.CONVERGED if reached <= gap else DesignStatus.NOT_CONVERGED
                 return self._result(delta, primal, dual, status, rounds, iterations, began)
-            inner = max(min(inner, 0.3 * _excess(look.dual, look.value)), 0.3 * gap)
-            if not self._revise(look):
+            # Solving the restricted problem much better than it approximates the whole would be wasted.
+            inner = max(min(inner, 0.3 * _excess(evaluated.dual, evaluated.value)), 0.3 * gap)
+            if not self._revise(evaluated):
                 inner *= 0.1  # Nothing to add: only the accuracy of the restricted problem is missing.
 
     def _begin(self) -> tuple[Integers, Integers, Floats, Integers]:
         """Vectors, masses and rivals of the quadratic approximation, and vectors that span the space."""
-        instance, rank = self.instance, self.instance.frame.rank
-        spanning = Active(Rows(instance.measurements), instance.frame.transform)
+        instance, rank = self.instance, self.instance.basis.rank
+        spanning = ActiveSet(Rows(instance.measurements), instance.basis.transform)
         add_spanning(spanning, rank)
         first = spanning.members[:, 0]
         try:
@@ -282,31 +301,32 @@ class _Search:
         hardest = np.unique(design.certificate.members[matter, 1])
         return first, np.concatenate([design.support, others]), mass, np.searchsorted(self.rivals, hardest)
 
-    def _look(self, state: _Transport, rivals: Integers, tolerance: float) -> _Look:
+    def _evaluate(self, state: _BoundIterate, rivals: Integers, tolerance: float) -> _PrimalDual:
         """The dual over all vectors, and the value over the given rivals."""
         weights, dual_weights = state.s / state.s.sum(), state.w / state.w.sum()
-        shift = state.found.shift
-        reached = np.empty(len(self.rows))
+        shift = state.nearest.shift
+        information = np.empty(len(self.rows))
         for part in blocks(self.rows):
             logits = self.instance.logits[part, None]
-            reached[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
+            information[part] = kl_divergence(logits, logits + self.rows[part] @ shift.T) @ dual_weights
         cost, floor = self._costs(state.measured.with_mass(weights), rivals, tolerance)
-        return _Look(
+        return _PrimalDual(
             value=float(floor.min()),
-            dual=float(reached.max()) * (1.0 + ROUNDING + self.rounding),
+            dual=float(information.max()) * (1.0 + ROUNDING + self.rounding),
             x=self.x,
             weights=weights,
             y=self.y,
             dual_weights=dual_weights,
             shift=shift,
-            reached=reached,
+            information=information,
             cost=cost,
         )
 
-    def _costs(self, measured: Measured, rivals: Integers, tolerance: float) -> tuple[Floats, Floats]:
+    def _costs(self, measured: MeasuredRows, rivals: Integers, tolerance: float) -> tuple[Floats, Floats]:
         """Cost of the given rivals from both sides, precise for those that may be the hardest; infinite for others."""
         cost, floor = np.full(len(self.rivals), np.inf), np.full(len(self.rivals), np.inf)
         again, wanted = rivals, 0.0
+        # A floor below the smallest cost may be the true minimum or mere inaccuracy: solve those rivals again, better.
         while again.size:
             with threads_for(20.0 * len(again) * len(self.x) * self.rows.shape[1] ** 2):
                 found = nearest_alternatives(
@@ -320,28 +340,39 @@ class _Search:
             tolerance *= 1e-6
         return cost, floor
 
-    def _revise(self, look: _Look) -> int:
+    def _revise(self, evaluated: _PrimalDual) -> int:
         """Drop what carries next to nothing and add what was found; return how many were added."""
         assert self.w is not None
-        keep = (look.weights > 1e-4 * look.weights.max()) | (look.reached[self.x] > 0.9 * look.dual)
-        keep |= np.isin(self.x, self.spanning)
+        keep = (evaluated.weights > 1e-4 * evaluated.weights.max()) | (
+            evaluated.information[self.x] > 0.9 * evaluated.dual
+        )
+        keep |= np.isin(self.x, self.spanning)  # without them the Hessians could be singular
         self.x, self.mass = self.x[keep], self.mass[keep]
-        keep = (look.dual_weights > 1e-4 * look.dual_weights.max()) | (look.cost[self.y] < 1.1 * look.value)
+        keep = (evaluated.dual_weights > 1e-4 * evaluated.dual_weights.max()) | (
+            evaluated.cost[self.y] < 1.1 * evaluated.value
+        )
         self.y, self.w = self.y[keep], self.w[keep]
-        new_x = _first_others(-look.reached, self.x, self.batch)
-        new_x = new_x[look.reached[new_x] > 0.95 * float(look.reached[self.x].max())]
-        new_y = _first_others(look.cost, self.y, self.batch)
-        new_y = new_y[look.cost[new_y] < 1.05 * float(look.cost[self.y].min())]
+        new_x = _first_others(-evaluated.information, self.x, self.batch)
+        new_x = new_x[evaluated.information[new_x] > 0.95 * float(evaluated.information[self.x].max())]
+        new_y = _first_others(evaluated.cost, self.y, self.batch)
+        new_y = new_y[evaluated.cost[new_y] < 1.05 * float(evaluated.cost[self.y].min())]
         self.x, self.y = np.append(self.x, new_x), np.append(self.y, new_y)
-        self.mass = np.append(self.mass, np.full(len(new_x), NEWCOMER * self.mass.mean()))
-        self.w = np.append(self.w, np.full(len(new_y), NEWCOMER * self.w.mean()))
+        self.mass = np.append(self.mass, np.full(len(new_x), ENTRY_MASS * self.mass.mean()))
+        self.w = np.append(self.w, np.full(len(new_y), ENTRY_MASS * self.w.mean()))
         return len(new_x) + len(new_y)
 
     def _result(
-        self, delta: float, primal: _Look, dual: _Look, status: DesignStatus, rounds: int, iterations: int, began: float
+        self,
+        delta: float,
+        primal: _PrimalDual,
+        dual: _PrimalDual,
+        status: DesignStatus,
+        rounds: int,
+        iterations: int,
+        began: float,
     ) -> LowerBound:
         matter = dual.dual_weights > 0
-        alternatives = self.instance.theta + dual.shift[matter] @ self.instance.frame.transform.T
+        alternatives = self.instance.theta + dual.shift[matter] @ self.instance.basis.transform.T
         order = np.argsort(primal.x, kind="stable")
         return LowerBound(
             delta=delta,

@@ -1,4 +1,4 @@
-"""Figures, drawn with Matplotlib (extra `plots`): one look for all of them."""
+"""Figures, drawn with Matplotlib (extra `plots`), all in one style."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def draw_questions(names: Sequence[str], questions: Floats, path: Path, *, bound
 def draw_appearances(
     names: Sequence[str], counts: Floats, colours: Sequence[str], path: Path, *, most: int = 30
 ) -> None:
-    """How many answers each item took part in, the `most` frequent ones, each bar in its colour."""
+    """A bar for each of the `most` items with the most answers, in the item's colour."""
     order = np.argsort(-counts, kind="stable")[:most]
     with figure(path, size=(7.2, 1.0 + 0.21 * len(order))) as (axes,):
         axes.barh(
@@ -140,14 +140,14 @@ def draw_appearances(
         )
         axes.set_yticks(range(len(order)), [names[place] for place in order])
         axes.set_ylim(len(order) - 0.4, -0.6)
-        axes.set_xlabel("answers it took part in")
+        axes.set_xlabel("answers about it")
         axes.grid(visible=False, axis="y")
 
 
 def draw_evidence(
     questions: Sequence[int], nats: Sequence[float | None], alive: Sequence[int], needed: float, path: Path
 ) -> None:
-    """Evidence against the weakest rival, and how many items are not excluded, over the questions."""
+    """Evidence against the closest rival, and how many items are not excluded, over the questions."""
     with figure(path, columns=2, size=(9.0, 3.2)) as (left, right):
         known = [(count, value) for count, value in zip(questions, nats, strict=True) if value is not None]
         if known:
@@ -155,7 +155,7 @@ def draw_evidence(
             left.plot([count for count, _ in known], values, color="#1f5fa8", lw=2)
             left.axhline(needed, color="#0b6e4f", lw=1.2, ls="--", label="needed, at least")
             left.legend(frameon=False, fontsize=8, loc="upper left")
-        left.set(xlabel="answers", ylabel="evidence (nats)", title="against the weakest rival")
+        left.set(xlabel="answers", ylabel="evidence (nats)", title="against the closest rival")
         right.step(questions, alive, where="post", color="#d4007a", lw=2)
         right.set(xlabel="answers", ylabel="items", title="not excluded", ylim=(0, None))
 
@@ -169,7 +169,7 @@ def draw_scores(
     colours: Sequence[str],
     path: Path,
 ) -> None:
-    """Scores with their intervals, one line an item; an unbounded end is an arrow, the rank is at the right."""
+    """Scores with their intervals, one line per item; an unbounded end is an arrow, the rank is at the right."""
     ends = np.concatenate([score, low[np.isfinite(low)], high[np.isfinite(high)]])
     # A few very wide intervals must not squeeze the others to points.
     spread = float(np.quantile(np.abs(ends), 0.9)) or 1.0

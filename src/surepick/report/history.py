@@ -1,4 +1,4 @@
-"""What the log of a session shows in hindsight: evidence over time, who took part how often, where all items stand."""
+"""What the log of a session shows: evidence over time, how often each item was shown, and the scores of all items."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Booleans, Floats, Integers
-from surepick.confidence import interval_anytime, plug_in_evidence
+from surepick.confidence import ConfidenceSet, interval_anytime
 from surepick.identify import Verdict
-from surepick.identify.anytime.ranking import proven_better
+from surepick.identify.anytime.claims import proven_better
 from surepick.identify.anytime.state import State
 from surepick.identify.forecast import OpenStage
 from surepick.session import Session
 
-LOOKS = 40
+CURVE_POINTS = 40
 """Points of the curve of evidence."""
 
 MOST_ITEMS = 80
-"""Intervals are computed for so many of the leading items at most: each takes a few convex programs."""
+"""Intervals are computed for this many leading items at most: each takes a few convex programs."""
 
 
-def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[int, Verdict]]:
+def verdicts_over_time(session: Session, points: int = CURVE_POINTS) -> Iterator[tuple[int, Verdict]]:
     """Questions answered so far and what could be said then, at times evenly spread over the logarithm."""
-    stages = _complete(session)
+    stages = _answered(session)
     policy, problem = session.policy, session.problem
     totals = np.cumsum([int(stage.pulls.sum()) for stage in stages])
     if not len(totals) or totals[-1] == 0:
         return
-    marks = np.unique(np.searchsorted(totals, np.geomspace(max(1, totals[0]), totals[-1], looks)))
+    marks = np.unique(np.searchsorted(totals, np.geomspace(max(1, totals[0]), totals[-1], points)))
     state = policy.start(problem)
     for number, stage in enumerate(stages):
         plan = stage.plan
@@ -41,7 +41,7 @@ def verdicts_over_time(session: Session, looks: int = LOOKS) -> Iterator[tuple[i
 
 
 def appearances(session: Session) -> Integers:
-    """Answers that each item took part in."""
+    """Number of answers about each item."""
     counts = np.zeros(len(session.problem.items), dtype=np.int64)
     for stage in session.progress()[1]:
         for item in session.problem.about[stage.plan.measurements].T:
@@ -50,11 +50,11 @@ def appearances(session: Session) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ScoreTable:
     """Scores of the leading items against the mean of all, with the ranks that are still possible.
 
-    All intervals hold at once with probability 1 − delta, whenever one looks (docs/theory.md, section 5). So do all
-    ranks: with Anytime together with its verdict (`identify.anytime.ranking`), with others together with the intervals.
+    All intervals hold at once, at all times, with probability 1 − delta (docs/theory.md, section 5). So do all
+    ranks: with Anytime together with its verdict (`identify.anytime.claims`), with others together with the intervals.
     """
 
     items: Integers
@@ -69,16 +69,16 @@ class Standing:
     """Number of all items, of which `items` are the leading ones."""
     delta: float
     refuted: bool
-    """Whether the answers refute every logistic model, so that no interval means anything."""
+    """Whether the answers refute every logistic model; then the intervals mean nothing."""
 
     @property
     def best_rank(self) -> Integers:
-        """No item ranks higher than this: as many are proven better."""
+        """The highest rank still possible: one more than the number of items proven better."""
         return np.asarray(1 + self.better.sum(axis=0))
 
     @property
     def worst_rank(self) -> Integers:
-        """No item ranks lower than this: as many are proven worse."""
+        """The lowest rank still possible: the number of all items less those proven worse."""
         return np.asarray(self.count - self.better.sum(axis=1))
 
     def top(self, k: int) -> Integers | None:
@@ -87,7 +87,7 @@ class Standing:
         return self.items[inside] if inside.sum() == k else None
 
     def to_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """One entry an item; an unbounded end is null."""
+        """One entry per item; an unbounded end is null."""
         return [
             {
                 "item": names[item],
@@ -99,27 +99,27 @@ class Standing:
         ]
 
 
-def standing(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Standing | None:
-    """Where the items stand; None before the first answer. O(items) convex programs, a few milliseconds each."""
+def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> ScoreTable | None:
+    """Scores of the leading items; None before the first answer. O(items) convex programs, a few milliseconds each."""
     problem = session.problem
-    stages = _complete(session)
+    stages = _answered(session)
     batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
     if not batches or len(problem.items) < 2:
         return None
-    evidence = plug_in_evidence(batches)
-    away = problem.items - problem.items.mean(axis=0)
-    score = evidence.span.coordinates(away) @ evidence.least.point
+    known = ConfidenceSet.of(batches)
+    centred = problem.items - problem.items.mean(axis=0)
+    score = known.span.coordinates(centred) @ known.least.point
     order = np.argsort(-score, kind="stable")[:most]
-    intervals = interval_anytime(batches, away[order], delta=delta, evidence=evidence)
+    intervals = interval_anytime(batches, centred[order], delta=delta, confidence_set=known)
     low, high = intervals.low, intervals.high
     state, _ = session.progress()
     if isinstance(state, State):
         better = proven_better(state, session.verdict(), order)
     else:
         better = low[:, None] > high[None, :]
-    return Standing(order, score[order], low, high, better, len(away), delta, evidence.is_empty(delta=delta))
+    return ScoreTable(order, score[order], low, high, better, len(centred), delta, known.is_empty(delta=delta))
 
 
-def _complete(session: Session) -> list[OpenStage]:
-    """The longest run of complete stages: which answers of an open one come first may depend on what they are."""
+def _answered(session: Session) -> list[OpenStage]:
+    """The answered stages from the first on. In an open stage, which answers come first may depend on what they are."""
     return list(takewhile(lambda stage: not stage.left.any(), session.progress()[1]))

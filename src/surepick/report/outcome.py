@@ -4,27 +4,64 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from surepick.baselines import RageGlmPrinted
 from surepick.checks import Answers, Check, check_all
-from surepick.identify import Forecast, Verdict
+from surepick.errors import SurepickError
+from surepick.identify import Forecast, Verdict, run
 from surepick.io.items import ItemTable
-from surepick.report.comparison import Comparison
-from surepick.report.history import Standing, standing
+from surepick.judges import World
+from surepick.limits import Instance, lower_bound
+from surepick.report.history import ScoreTable, score_table
 from surepick.session import Session
 
 LEVEL = 0.05
-"""Chance of any false alarm of the checks of assumptions."""
+"""Chance of any false alarm among the checks of the assumptions."""
 
 ENDINGS = ("answer", "tie", "skip", "undo")
+"""Events that say what has become of a question; the last one counts."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many questions other ways need for the same task."""
+
+    least: float | None
+    """No method with this delta asks fewer on average (proved); None where it cannot be computed."""
+    printed: int | None
+    """RAGE-GLM with its printed constants, told the true κ₀, in one simulated run."""
+    pairs: int
+    """Every question once."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"lower_bound": self.least, "rage_glm_printed": self.printed, "every_question_once": self.pairs}
+
+
+def compare(world: World, *, delta: float, seed: int) -> Comparison:
+    """Compute the lower bound for this world and simulate RAGE-GLM in it; takes seconds."""
+    problem = world.problem
+    try:
+        least = lower_bound(
+            Instance(problem.measurements, problem.items, world.theta, names=list(problem.names)), delta=delta, gap=0.05
+        ).questions
+    except SurepickError:  # a tie for the best, or answers certain to the precision of numbers
+        least = None
+    try:
+        policy = RageGlmPrinted(delta=delta, kappa=world.kappa)
+        printed = run(problem, policy, world.judge([seed, 3]), seed=seed)
+    except SurepickError:
+        return Comparison(least, None, len(problem.measurements))
+    return Comparison(least, printed.questions if printed.status.decided else None, len(problem.measurements))
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A session at its end, or where it was left."""
+    """A session when the search ended or was interrupted."""
 
     session: Session
     items: ItemTable
     command: str
-    """What to type to get the same."""
+    """What to type to get the same result."""
     seconds: float
     ended: str | None = None
     """Why no more was asked, where that is not the verdict: "votes ran out", "cost cap reached", "judges failed" or
@@ -32,19 +69,19 @@ class Outcome:
     unused: tuple[str, ...] = ()
     """Sentences about recorded answers that could not be used."""
     troubles: tuple[str, ...] = ()
-    """Sentences about judges who failed."""
+    """Sentences about questions that the judges failed to answer."""
     spent: float = 0.0
     truth: str | None = None
     """The best item, where the judge was simulated and it is known."""
     comparison: Comparison | None = None
     recorded: Answers | None = None
-    """Recorded votes as they were shown, where such were replayed."""
+    """The recorded votes as they were shown, where votes were replayed."""
     remaining: int | None = None
     """Recorded votes that were not needed."""
     forecast: Forecast | None = None
     """How many more questions it may take, where that was simulated while it ran."""
     ranks: bool = False
-    """Whether the fields are to hold intervals on scores and ranks."""
+    """Whether `to_json` includes intervals for scores and ranks."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -55,7 +92,7 @@ class Outcome:
     def without_decision(self) -> dict[str, int]:
         """Questions that ended in a tie or were skipped."""
         kinds = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
-        return {kind: sum(one == kind for one in kinds.values()) for kind in ("tie", "skip")}
+        return {kind: sum(last == kind for last in kinds.values()) for kind in ("tie", "skip")}
 
     @property
     def status(self) -> str:
@@ -70,18 +107,18 @@ class Outcome:
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """Whether what the verdict takes for granted is in doubt."""
+        """Whether the assumptions of the verdict are in doubt."""
         recorded = self.recorded
         return self.session.checks(level=LEVEL) if recorded is None else check_all(recorded, level=LEVEL)
 
     @cached_property
-    def standing(self) -> Standing | None:
-        """Intervals on the scores and ranks of all items; takes seconds."""
-        return standing(self.session, delta=self.verdict.delta)
+    def scores(self) -> ScoreTable | None:
+        """Intervals for the scores and ranks of all items; takes seconds."""
+        return score_table(self.session, delta=self.verdict.delta)
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """All rows of all files that could not be used."""
+        """Sentences about all rows of all files that could not be used."""
         return (*self.items.left_out, *self.unused)
 
     def to_json(self) -> dict[str, Any]:
@@ -122,7 +159,7 @@ class Outcome:
     def _ranks(self) -> dict[str, Any]:
         if not self.ranks:
             return {}
-        known = self.standing
+        known = self.scores
         names = self.session.problem.names
         if known is None:
             return {"items": [], "top": {}}

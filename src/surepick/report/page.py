@@ -1,4 +1,4 @@
-"""The report of a search as one HTML file that needs nothing else: pictures are inside, everything shown is escaped."""
+"""The report of a search as one self-contained HTML file; pictures are embedded and all text is escaped."""
 
 import math
 import tempfile
@@ -12,6 +12,7 @@ from surepick import __version__
 from surepick.report.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
 from surepick.report.outcome import LEVEL, Outcome
+from surepick.report.sentences import REFUTED, certainty, checks_note, claim, equally_good
 
 STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
@@ -41,8 +42,8 @@ def write_report(outcome: Outcome, path: Path) -> None:
 
 def page(outcome: Outcome) -> str:
     """The whole page as text."""
-    parts = [_verdict(outcome), _numbers(outcome), _course(outcome), _standing(outcome), _asked(outcome)]
-    parts += [_assumptions(outcome), _material(outcome), _again(outcome)]
+    parts = [_verdict(outcome), _numbers(outcome), _course(outcome), _scores(outcome), _asked(outcome)]
+    parts += [_assumptions(outcome), _preparation(outcome), _again(outcome)]
     best = outcome.items.label(outcome.verdict.best)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -58,26 +59,18 @@ def _item(outcome: Outcome, name: str) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    verdict = outcome.verdict
-    count = len(outcome.session.problem.names)
+    verdict, ended = outcome.verdict, outcome.ended or ""
     best = f"<strong>{_item(outcome, verdict.best)}</strong>"
-    wrong = f"{100 * verdict.delta:g}%"
-    if verdict.status == "certain":
-        claim = f"{best} is the best of {count} items. The chance that this is wrong is at most {wrong}."
-    elif verdict.status == "within epsilon":
-        claim = (
-            f"{best} is the best of {count} items, or worse than the best by at most {verdict.epsilon:g} in log-odds. "
-            f"The chance that this is wrong is at most {wrong}."
-        )
-    else:
-        claim = f"Not decided ({escape(outcome.status)}). The best guess of {count} items is {best}. "
-        claim += escape(verdict.reason)
-    if verdict.also:
-        others = ", ".join(_item(outcome, name) for name in verdict.also)
-        claim += f" Of the same features, so equally good: {others}."
+    count = len(outcome.session.problem.names)
+    sentences = [
+        f"{claim(verdict.status, best, verdict.epsilon, count=count, why=escape(ended))}.",
+        escape(certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)),
+        escape(verdict.reason),
+        equally_good([_item(outcome, name) for name in verdict.also]),
+    ]
     tone = "claim" if verdict.status.decided else "claim open"
     return (
-        f'<h1>{_item(outcome, verdict.best)}</h1><p class="{tone}">{claim}</p>'
+        f'<h1>{_item(outcome, verdict.best)}</h1><p class="{tone}">{" ".join(filter(None, sentences))}</p>'
         f'<p class="note">Guarantee: {escape(str(verdict.guarantee))}. {escape(verdict.statement)}</p>'
     )
 
@@ -108,32 +101,28 @@ def _numbers(outcome: Outcome) -> str:
 
 
 def _course(outcome: Outcome) -> str:
-    looks = list(verdicts_over_time(outcome.session))
-    if len(looks) < 2:
+    curve = list(verdicts_over_time(outcome.session))
+    if len(curve) < 2:
         return ""
-    questions = [count for count, _ in looks]
-    nats = [verdict.weakest for _, verdict in looks]
-    alive = [len(verdict.surviving) for _, verdict in looks]
+    questions = [count for count, _ in curve]
+    nats = [verdict.weakest for _, verdict in curve]
+    alive = [len(verdict.surviving) for _, verdict in curve]
     needed = math.log(1 / outcome.verdict.delta)
     picture = _picture("evidence", lambda path: draw_evidence(questions, nats, alive, needed, path))
     return (
         f"<h2>How it went</h2>{picture}"
         f'<p class="note">Evidence is the logarithm of odds: {needed:.1f} nats are odds of '
-        f"{1 / outcome.verdict.delta:g} to 1 against every truth in which the weakest rival is at least as good; part "
-        "of it pays for looking after every answer and for learning the other items on the way.</p>"
+        f"{1 / outcome.verdict.delta:g} to 1 against every truth in which the closest rival is at least as good. Part "
+        "of it pays for evaluating after every answer and for learning about the other items on the way.</p>"
     )
 
 
-def _standing(outcome: Outcome) -> str:
-    known = outcome.standing
+def _scores(outcome: Outcome) -> str:
+    known = outcome.scores
     if known is None:
         return ""
     if known.refuted:
-        return (
-            '<h2>Where all items stand</h2><p class="alarm">The answers refute every logistic model with these '
-            "features, so no interval means anything; check for changing judges, missing features or miscoded "
-            "answers.</p>"
-        )
+        return f'<h2>Where all items stand</h2><p class="alarm">{REFUTED}</p>'
     names = [outcome.session.problem.names[item] for item in known.items]
     ranks = [f"{low}–{high}" for low, high in zip(known.best_rank, known.worst_rank, strict=True)]
     picture = _picture(
@@ -152,9 +141,9 @@ def _standing(outcome: Outcome) -> str:
     more = f" The {left} lowest are not drawn." if left else ""
     return (
         f"<h2>Where all items stand</h2>{picture}"
-        f'<p class="note">Ranks hold at once, and together with the verdict, with probability {1 - known.delta:g}; '
-        "so do all intervals, as a claim of their own. They are wide for items soon out of the race: no answers were "
-        f"wasted on them.{more}</p>"
+        f'<p class="note">With probability {1 - known.delta:g} all ranks and the verdict are right at once; so are all '
+        "intervals, as a separate claim. They are wide for items that were soon excluded: no answers were wasted on "
+        f"them.{more}</p>"
     )
 
 
@@ -182,17 +171,16 @@ def _assumptions(outcome: Outcome) -> str:
         for check in outcome.checks
     )
     return (
-        f"<h2>What has to be true</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
-        '<p class="note">Any false alarm of all these checks together has a probability of at most '
-        f"{100 * LEVEL:g}%. Silence is no proof that the assumptions hold.</p>"
+        f"<h2>Assumptions and checks</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        f'<p class="note">{checks_note(LEVEL)}</p>'
     )
 
 
-def _material(outcome: Outcome) -> str:
-    parts = ["<h2>The material</h2>", _list(outcome.items.steps)]
+def _preparation(outcome: Outcome) -> str:
+    parts = ["<h2>Data preparation</h2>", _list(outcome.items.steps)]
     for title, sentences in (
         ("Rows that could not be used", outcome.left_out),
-        ("Trouble with judges", outcome.troubles),
+        ("Questions that the judges failed to answer", outcome.troubles),
     ):
         if sentences:
             parts.append(f"<p>{title} ({len(sentences)}):</p>{_list(sentences[:200])}")
@@ -201,7 +189,7 @@ def _material(outcome: Outcome) -> str:
 
 def _again(outcome: Outcome) -> str:
     return (
-        f"<h2>The same again</h2><pre>{escape(outcome.command)}</pre>"
+        f"<h2>How to repeat this</h2><pre>{escape(outcome.command)}</pre>"
         f'<p class="note">surepick {__version__}. With <code>--certificate FILE</code> the proof is written as '
         "data, and <code>surepick verify-certificate FILE</code> derives it again from the counts alone.</p>"
     )

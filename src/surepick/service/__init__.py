@@ -1,4 +1,5 @@
 """The live service: studies, judges and verdicts over HTTP.
 
-Reading order: `app` (how it is put together), `judging` and `studies` (what can be done), `context` (who may).
+Reading order: `app` (how it is put together), `judging`, `studies` and `streams` (what can be done), `dependencies`
+(who may do it), `serve` (the processes).
 """

@@ -1,36 +1,53 @@
-"""The application: its parts put together, errors translated into answers."""
+"""The application: its parts put together, routes that belong to no study, and errors translated into responses."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from html import escape
+from typing import Any
 
-from fastapi import FastAPI, Request
+import sqlalchemy as sa
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from surepick import __version__
 from surepick.errors import InvalidInput, SurepickError
 from surepick.service import judging, pages, streams, studies
-from surepick.service import root_routes as site
-from surepick.service.auth import Gate, shared_secret
-from surepick.service.dependencies import Service
-from surepick.service.middleware import Guard
+from surepick.service.dependencies import (
+    COOKIE,
+    COOKIE_SECONDS,
+    Credentials,
+    Service,
+    ServiceDep,
+    StudyId,
+    refuse_stranger,
+    same_origin,
+    shared_secret,
+)
+from surepick.service.middleware import RequestLimits
+from surepick.service.models import Health, Name, TokenIn
 from surepick.service.settings import Settings
-from surepick.store import Conflict, Forbidden, NotFound, Writer, open_database
+from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, open_database
+from surepick.store.schema import messages
+from surepick.store.studies import image
+
+router = APIRouter(tags=["site"])
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service on its database. Planners and an observer run beside it, see `processes`."""
+    """The service on its database. Planners and dashboard workers run beside it, see `serve`."""
     chosen = settings or Settings()
     database = open_database(chosen.database)
-    service = Service(chosen, database, Writer(database), Gate(shared_secret(database), chosen.token_hash))
+    credentials = Credentials(shared_secret(database), chosen.token_hash)
+    service = Service(chosen, database, GroupCommit(database), credentials)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        service.writer.close()
+        service.group_commit.close()  # carries out what is queued; those requests wait for their commit
         database.close()
 
     app = FastAPI(
@@ -42,17 +59,79 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    for router in (judging.router, studies.router, streams.router, site.router):
-        app.include_router(router)
+    for routes in (judging.router, studies.router, streams.router, router):
+        app.include_router(routes)
     pages.install(app)
-    app.add_middleware(Guard, upload_bytes=chosen.upload_bytes)
+    # Outermost, so that a body is limited before anything reads it, and refusals have the headers too.
+    app.add_middleware(RequestLimits, upload_bytes=chosen.upload_bytes)
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_thing)
     return app
 
 
-def _answer(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+@router.get("/health")
+def health(service: ServiceDep) -> Health:
+    """Whether the database answers."""
+    with service.database.reading() as connection:
+        waiting = connection.execute(sa.select(sa.func.count()).where(messages.c.seq.is_(None))).scalar_one()
+    return Health(status="ok", database=service.database.url.get_backend_name(), version=__version__, waiting=waiting)
+
+
+@router.post("/login", status_code=204)
+async def login(body: TokenIn, request: Request, service: ServiceDep) -> Response:
+    """Exchange the admin's token for a cookie, which pages of this server then use."""
+    if not service.credentials.is_admin(body.token):
+        refuse_stranger(request, service)
+        raise HTTPException(401, "This is not the admin's token; it was shown when the service was started.")
+    response = Response(status_code=204)
+    response.set_cookie(
+        COOKIE,
+        service.credentials.cookie(service.clock()),
+        max_age=COOKIE_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@router.post("/logout", status_code=204)
+async def logout(request: Request) -> Response:
+    """Forget the cookie."""
+    if not same_origin(request):
+        raise HTTPException(403, "This must come from a page of this server.")
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@router.get("/studies/{study}/images/{name}", response_class=Response)
+def show_image(study: StudyId, name: Name, service: ServiceDep) -> Response:
+    """A picture of an item. Its address cannot be guessed and needs no token, so that pages can show it."""
+    with service.database.reading() as connection:
+        found = image(connection, study, name)
+    headers = {"Cache-Control": "private, max-age=86400, immutable"}
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+def docs(request: Request) -> str:
+    """The description of the API, for reading; /openapi.json has all of it."""
+    described: dict[str, Any] = request.app.openapi()
+    operations = [
+        (f"{method.upper()} {path}", operation.get("description", ""))
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+    ]
+    entries = "".join(f"<dt><code>{escape(name)}</code></dt><dd>{escape(text)}</dd>" for name, text in operations)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>surepick API</title>'
+        f'<h1>surepick API</h1><p><a href="openapi.json">openapi.json</a> has all details.</p><dl>{entries}</dl></html>'
+    )
+
+
+def _respond(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """One sentence: a page for a person at a browser, JSON for a program."""
     if pages.wants_page(request):
         return pages.sentence_page(request, status, detail, headers)
@@ -61,11 +140,11 @@ def _answer(request: Request, status: int, detail: str, headers: Mapping[str, st
 
 async def _refused(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
-    return _answer(request, status, str(error))
+    return _respond(request, status, str(error))
 
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:
-    """Sentences for what the framework refuses by itself with two words."""
+    """Sentences for what the framework refuses by itself in two words."""
     assert isinstance(error, HTTPException)
     sentences = {
         404: "There is nothing at this address; /docs lists what there is.",
@@ -73,7 +152,7 @@ async def _no_such_thing(request: Request, error: Exception) -> Response:
         400: "The body of the request cannot be read; it must be what /docs says.",
     }
     detail = error.detail if error.detail.endswith(".") else sentences.get(error.status_code, f"{error.detail}.")
-    return _answer(request, error.status_code, detail, error.headers)
+    return _respond(request, error.status_code, detail, error.headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -83,4 +162,4 @@ async def _invalid(request: Request, error: Exception) -> Response:
     where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
     given = repr(first.get("input"))
     shown = given if len(given) <= 60 else given[:57] + "..."
-    return _answer(request, 422, f"{where} cannot be used: {first['msg']}, got {shown}.")
+    return _respond(request, 422, f"{where} cannot be used: {first['msg']}, got {shown}.")

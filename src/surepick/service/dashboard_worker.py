@@ -1,8 +1,8 @@
-"""What helps people to follow a study, computed beside it: forecast, scores, checks of assumptions, who said what.
+"""What the dashboard shows besides the verdict: scores, checks of assumptions, judges' agreement, and the forecast.
 
-None of it decides anything. It may take long, so it has a process of its own, and takes turns with others by the
-database: who moves a study's `insight_from` on, computes. A forecast takes longest, so it has a process and a column of
-its own (`forecast_from`), and the rest does not wait for it.
+None of it decides anything. It may take long, so it has processes of its own, on any number of machines; a lease on the
+study ensures that one of them computes. A forecast takes longest, so it has a process and a lease of its own. Results
+are derived from the log, so their commits need not wait for the disk.
 """
 
 import json
@@ -14,67 +14,63 @@ import numpy as np
 import sqlalchemy as sa
 from scipy.special import expit
 
-from surepick.checks import SKIP, TIE, Answers, check_all
+from surepick.answer import SKIP, TIE
+from surepick.checks import Answers, check_all
 from surepick.glm import Tally, fit
 from surepick.identify.forecast import outdated
-from surepick.report.history import appearances, standing
+from surepick.report.history import appearances, score_table
 from surepick.session import Session
-from surepick.session.table import answers_of
+from surepick.session.journal import answers_of
 from surepick.store import Database, log
-from surepick.store.schema import studies
+from surepick.store.database import Lease
+from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, studies
 
 PAUSE_SECONDS = 1.0
-"""Least time between two insights into a study; twice what the last one took if that is more."""
+"""Least time between two insights of a study; twice what the last one took if that is more."""
 
-CLAIM_SECONDS = 600.0
-"""Whoever computes has so long before another tries."""
+LEASE_SECONDS = 600.0
+"""A worker that has not finished after this long is taken for dead, and another one computes."""
 
 MOST_ITEMS = 30
-"""Items whose scores get intervals."""
+"""Items whose scores have intervals."""
 
 MOST_PAIRS = 12
-"""Questions asked most often that are listed."""
+"""Pairs listed, those asked most often."""
 
 RIDGE = 0.1
-"""Penalty of the estimate that judges are compared with; it keeps separated answers finite."""
+"""Penalty of the estimate that judges are compared with; it keeps the estimate finite for separated answers."""
 
 FORECAST_ITEMS = 200
-"""No forecast for more items: simulating such a search takes too long."""
+"""No forecast for more items: simulating the rest of such a study takes too long."""
 
 FORECAST_FROM = 5
-"""Answers before the first forecast; what was known before is nothing."""
+"""Answers before the first forecast; fewer say next to nothing."""
 
 
-def observe(database: Database, clock: Callable[[], float] = time.time) -> bool:
-    """Look into every study that has news; whether there was one."""
+def update_insights(database: Database, clock: Callable[[], float] = time.time) -> bool:
+    """Compute the insight of every study with new events; whether there was one."""
     with database.reading() as connection:
-        due = connection.execute(_due, {"now": clock()}).all()
+        due = connection.execute(_insights_due, {"now": clock()}).all()
     found = False
     for row in due:
         begun = clock()
-        if not _claim(database, row.id, studies.c.insight_from, row.insight_from, begun):
+        if not _claim(database, INSIGHT_LEASE, row.id, begun):
             continue
         found = True
         with database.reading() as connection:
-            session = log.fold(connection, row.id, row.phase)
-        seen = insight(session)
-        took = clock() - begun
+            session = log.replay(connection, row.id, row.phase)
+        seen = json.dumps(insight(session))
+        pause = max(PAUSE_SECONDS, 2 * (clock() - begun))
         with database.writing(durable=False) as connection:
-            connection.execute(
-                sa.update(studies)
-                .where(studies.c.id == row.id, studies.c.phase == row.phase)
-                .values(
-                    insight=json.dumps(seen),
-                    insight_head=row.head,
-                    insight_from=clock() + max(PAUSE_SECONDS, 2 * took),
-                )
-            )
+            # Not if a new phase has begun: its insight must not be about the items of the old one.
+            same = (studies.c.id == row.id, studies.c.phase == row.phase)
+            INSIGHT_LEASE.release(connection, *same, until=clock() + pause, insight=seen, insight_head=row.head)
     return found
 
 
 def insight(session: Session) -> dict[str, Any]:
-    """What is shown besides the verdict and the forecast, as JSON values."""
-    known = standing(session, delta=session.policy.delta, most=MOST_ITEMS)
+    """What the dashboard shows of a session besides verdict and forecast, as JSON values."""
+    known = score_table(session, delta=session.policy.delta, most=MOST_ITEMS)
     table = answers_of(session.problem, session.log)
     return {
         "answers": session.answered,
@@ -100,39 +96,34 @@ def _pairs(table: Answers) -> list[dict[str, Any]]:
     ]
 
 
-def foresee(database: Database, clock: Callable[[], float] = time.time) -> bool:
-    """Simulate the rest of the studies whose forecast is out of date; whether there was one."""
+def update_forecasts(database: Database, clock: Callable[[], float] = time.time) -> bool:
+    """Simulate the rest of every study whose forecast is out of date; whether there was one."""
     with database.reading() as connection:
-        rows = connection.execute(_foreseeable, {"now": clock(), "least": FORECAST_FROM}).all()
-    due = [row for row in rows if row.forecast is None or outdated(json.loads(row.forecast)["at"], row.answered)]
+        rows = connection.execute(_forecasts_due, {"now": clock(), "least": FORECAST_FROM}).all()
+    due = [row for row in rows if row.forecast is None or outdated(json.loads(row.forecast)["at"], row.answers)]
     for row in due:
         begun = clock()
-        if not _claim(database, row.id, studies.c.forecast_from, row.forecast_from, begun):
+        if not _claim(database, FORECAST_LEASE, row.id, begun):
             continue
         with database.reading() as connection:
-            session = log.fold(connection, row.id, row.phase)
+            session = log.replay(connection, row.id, row.phase)
         small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
         found = {"at": session.answered} | (session.forecast().to_json() if small else {})
+        pause = 2 * (clock() - begun)
         with database.writing(durable=False) as connection:
-            connection.execute(
-                sa.update(studies)
-                .where(studies.c.id == row.id, studies.c.phase == row.phase)
-                .values(forecast=json.dumps(found), forecast_from=clock() + 2 * (clock() - begun))
-            )
+            same = (studies.c.id == row.id, studies.c.phase == row.phase)
+            FORECAST_LEASE.release(connection, *same, until=clock() + pause, forecast=json.dumps(found))
     return bool(due)
 
 
-def _claim(database: Database, study: str, column: Any, before: float, now: float) -> bool:
-    """Whether this observer is the one to compute."""
+def _claim(database: Database, lease: Lease, study: str, now: float) -> bool:
+    """Whether this process is the one to compute."""
     with database.writing(durable=False) as connection:
-        claimed = connection.execute(
-            sa.update(studies).where(studies.c.id == study, column == before).values({column.name: now + CLAIM_SECONDS})
-        )
-    return claimed.rowcount == 1
+        return lease.claim(connection, study, now=now, seconds=LEASE_SECONDS)
 
 
 def _judges(table: Answers) -> dict[str, dict[str, Any]]:
-    """By judge: answers, ties, skips, and how many answers are the likelier ones by an estimate, and should be."""
+    """By judge: answers, ties, skips, the share of answers that an estimate finds likelier, and its expectation."""
     logits = np.zeros(len(table.said))
     if table.decisive.any():
         logits = table.vectors @ fit(Tally(table.counted.rows, *table.counted.of()), ridge=RIDGE).theta
@@ -153,23 +144,19 @@ def _judges(table: Answers) -> dict[str, dict[str, Any]]:
     return result
 
 
-_due = (
-    sa.select(studies.c.id, studies.c.phase, studies.c.head, studies.c.insight_from)
-    .where(
-        studies.c.head != studies.c.insight_head,
-        studies.c.insight_from < sa.bindparam("now"),
-        studies.c.state != "archived",
-    )
-    .order_by(studies.c.insight_from)
+_insights_due = (
+    sa.select(studies.c.id, studies.c.phase, studies.c.head)
+    .where(studies.c.head != studies.c.insight_head, INSIGHT_LEASE.available, studies.c.state != "archived")
+    .order_by(studies.c.insight_until)
 )
 
-_foreseeable = (
-    sa.select(studies.c.id, studies.c.phase, studies.c.answered, studies.c.forecast, studies.c.forecast_from)
+_forecasts_due = (
+    sa.select(studies.c.id, studies.c.phase, studies.c.answers, studies.c.forecast)
     .where(
         studies.c.state.in_(["running", "paused"]),
         studies.c.decided.is_(None),
-        studies.c.answered >= sa.bindparam("least"),
-        studies.c.forecast_from < sa.bindparam("now"),
+        studies.c.answers >= sa.bindparam("least"),
+        FORECAST_LEASE.available,
     )
-    .order_by(studies.c.forecast_from)
+    .order_by(studies.c.forecast_until)
 )

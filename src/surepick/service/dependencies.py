@@ -1,25 +1,112 @@
-"""What every request needs: the store, who is asking, and whether they may."""
+"""What every request needs: the parts of the service, who is asking, and whether they may.
+
+The admin comes with a bearer token, or with a cookie that log-in gives for it; a judge with a signed link; a program
+with the token of its stream. Routes declare what they need: `ServiceDep`, `Admin`, `KnownJudge`, `StreamClient`.
+"""
 
 import asyncio
+import hashlib
+import hmac
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+import sqlalchemy as sa
 from fastapi import Depends, HTTPException, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from itsdangerous import BadData, URLSafeSerializer
 
-from surepick.service.auth import COOKIE, Gate, JudgeLink
+from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
-from surepick.service.rate_limit import RateLimit
 from surepick.service.settings import Settings
-from surepick.store import Database, Writer
+from surepick.store import Database, GroupCommit
 from surepick.store.group_commit import Handler
+from surepick.store.schema import server
 from surepick.store.streams import Streams
 
+COOKIE = "surepick_admin"
+COOKIE_SECONDS = 12 * 3600
+
 BURST_SECONDS = 4.0
-"""A judge may use up the requests of so many seconds at once."""
+"""A judge may use up the requests of this many seconds at once."""
+
+_SIGNER = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+
+
+@dataclass(frozen=True)
+class JudgeLink:
+    """What a judge's link says."""
+
+    study: str
+    judge: str
+    until: float
+
+
+def shared_secret(database: Database) -> str:
+    """The secret that signs links, the same for all processes on a database; made when first needed."""
+    with database.writing() as connection:
+        # Several processes may start at once: the first secret stays, and all read that one.
+        connection.execute(database.insert_new(server), [{"key": "link secret", "value": secrets.token_urlsafe(32)}])
+        secret: str = connection.execute(sa.select(server.c.value).where(server.c.key == "link secret")).scalar_one()
+    return secret
+
+
+class Credentials:
+    """Makes and checks what lets somebody in: the admin's token and cookie, judges' links, streams' tokens.
+
+    Links and tokens are signed, not stored: any process with the shared secret can check one without the database.
+    Every kind has its own salt, so a judge's link is no admin's cookie.
+    """
+
+    def __init__(self, secret: str, token_hash: str) -> None:
+        self._token_hash = token_hash
+        self._links = URLSafeSerializer(secret, salt="judge", signer_kwargs=_SIGNER)
+        self._streams = URLSafeSerializer(secret, salt="stream", signer_kwargs=_SIGNER)
+        self._cookies = URLSafeSerializer(secret, salt="admin", signer_kwargs=_SIGNER)
+
+    def is_admin(self, token: str) -> bool:
+        """Whether this is the admin's token; takes the same time for every wrong one, so timing reveals nothing."""
+        given = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+        return bool(self._token_hash) and hmac.compare_digest(given, self._token_hash)
+
+    def cookie(self, now: float) -> str:
+        """A cookie that stands for the token for COOKIE_SECONDS, or until the token is changed."""
+        return str(self._cookies.dumps([now + COOKIE_SECONDS, self._token_hash[:16]]))
+
+    def is_admins_cookie(self, cookie: str, now: float) -> bool:
+        """Whether the cookie was made here and is still valid."""
+        try:
+            until, of = self._cookies.loads(cookie)
+        except (BadData, ValueError, TypeError):
+            return False
+        return bool(self._token_hash) and now < float(until) and hmac.compare_digest(str(of), self._token_hash[:16])
+
+    def link(self, study: str, judge: str, until: float) -> str:
+        """The signed part of a judge's link."""
+        return str(self._links.dumps([study, judge, until]))
+
+    def judge(self, link: str, now: float) -> JudgeLink | None:
+        """The judge of this link; None for a forged or expired one. Whether it was revoked, the database knows."""
+        try:
+            study, judge, until = self._links.loads(link)
+            found = JudgeLink(str(study), str(judge), float(until))
+        except (BadData, ValueError, TypeError):
+            return None
+        return found if now < found.until else None
+
+    def stream_token(self, stream: str) -> str:
+        """The token with which programs ask a stream for decisions."""
+        return str(self._streams.dumps(stream))
+
+    def is_streams_token(self, token: str, stream: str) -> bool:
+        """Whether this is the token of that stream."""
+        try:
+            return bool(self._streams.loads(token) == stream)
+        except BadData:
+            return False
 
 
 @dataclass
@@ -28,23 +115,26 @@ class Service:
 
     settings: Settings
     database: Database
-    writer: Writer
-    gate: Gate
+    group_commit: GroupCommit
+    credentials: Credentials
     clock: Callable[[], float] = time.time
     patience: float = 2.0
-    """A judge for whom no question is ready waits for one up to so many seconds, before he is told to ask again."""
+    """Seconds that a request waits for a question to become ready, before the judge is told to ask again."""
     streams: Streams = field(init=False)
     judges: RateLimit = field(init=False)
+    """By judge."""
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
-    """For those who come with a wrong token."""
+    """Failed attempts, by address: nobody shall guess tokens fast."""
 
+    # Both limits are kept in memory: each worker has its own, so a visitor gets at most `workers` times the rate. That
+    # is enough against floods and guessing, and costs no write to the database.
     def __post_init__(self) -> None:
         self.streams = Streams(self.database)
         self.judges = RateLimit(self.settings.rate, BURST_SECONDS * self.settings.rate)
 
     async def write(self, handler: Handler, request: Any) -> Any:
-        """Do it with the next group of writes; returns when it is committed."""
-        return await asyncio.wrap_future(self.writer.submit(handler, request))
+        """Carry out a request with the next group of writes; returns when it is committed."""
+        return await asyncio.wrap_future(self.group_commit.submit(handler, request))
 
 
 async def _service(request: Request) -> Service:
@@ -52,18 +142,20 @@ async def _service(request: Request) -> Service:
     return found
 
 
-Running = Annotated[Service, Depends(_service)]
+ServiceDep = Annotated[Service, Depends(_service)]
 StudyId = Annotated[Id, Path(description="Id of a study.")]
 _bearer = HTTPBearer(auto_error=False, description="The token of the admin, of a judge's link or of a stream.")
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-async def require_admin(request: Request, service: Running, bearer: Bearer) -> None:
-    """Refuse everybody but the admin: by bearer token, or by cookie from a page of this very server."""
-    if bearer is not None and service.gate.is_admin(bearer.credentials):
+async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -> None:
+    """Refuse everybody but the admin: by bearer token, or by cookie from a page of this server."""
+    if bearer is not None and service.credentials.is_admin(bearer.credentials):
         return
     cookie = request.cookies.get(COOKIE)
-    if bearer is None and cookie is not None and service.gate.is_admins_cookie(cookie, service.clock()):
+    # A browser sends the cookie whichever site made the page, but never a bearer token: only a cookie needs the check
+    # of the origin.
+    if bearer is None and cookie is not None and service.credentials.is_admins_cookie(cookie, service.clock()):
         if request.method in ("GET", "HEAD") or same_origin(request):
             return
         raise HTTPException(403, "A request with a cookie must come from a page of this server.")
@@ -75,18 +167,18 @@ async def require_admin(request: Request, service: Running, bearer: Bearer) -> N
     )
 
 
-async def require_client(request: Request, stream: Id, service: Running, bearer: Bearer) -> None:
+async def require_stream_client(request: Request, stream: Id, service: ServiceDep, bearer: Bearer) -> None:
     """Refuse everybody but programs with the stream's token, and the admin."""
-    if bearer is None or not service.gate.is_streams_token(bearer.credentials, stream):
+    if bearer is None or not service.credentials.is_streams_token(bearer.credentials, stream):
         await require_admin(request, service, bearer)
 
 
-async def invited_judge(request: Request, service: Running, bearer: Bearer) -> JudgeLink:
+async def invited_judge(request: Request, service: ServiceDep, bearer: Bearer) -> JudgeLink:
     """The judge whose link this is; refused if it is forged, expired or used too often."""
     return _judge(request, service, bearer, None)
 
 
-async def known_judge(request: Request, study: StudyId, service: Running, bearer: Bearer) -> JudgeLink:
+async def known_judge(request: Request, study: StudyId, service: ServiceDep, bearer: Bearer) -> JudgeLink:
     """The judge whose link this is; refused if it is forged, expired, of another study, or used too often."""
     return _judge(request, service, bearer, study)
 
@@ -94,7 +186,7 @@ async def known_judge(request: Request, study: StudyId, service: Running, bearer
 def _judge(
     request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None, study: str | None
 ) -> JudgeLink:
-    link = None if bearer is None else service.gate.judge(bearer.credentials, service.clock())
+    link = None if bearer is None else service.credentials.judge(bearer.credentials, service.clock())
     if link is None or study not in (None, link.study):
         refuse_stranger(request, service)
         raise HTTPException(
@@ -109,19 +201,19 @@ def _judge(
 
 
 def refuse_stranger(request: Request, service: Service) -> None:
-    """Count a failed attempt; those who try again and again have to wait."""
+    """Count a failed attempt; after many of them the address has to wait."""
     wait = service.strangers.wait(request.client.host if request.client else "")
     if wait:
         raise HTTPException(429, "Too many failed attempts; wait.", headers={"Retry-After": str(int(wait) + 1)})
 
 
 def same_origin(request: Request) -> bool:
-    """Whether a browser says that a page of this server sent the request."""
+    """Whether the browser says that a page of this server sent the request: other sites cannot use the cookie."""
     origin = request.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
 Admin = Depends(require_admin)
-Client = Depends(require_client)
-Invited = Annotated[JudgeLink, Depends(invited_judge)]
-Judge = Annotated[JudgeLink, Depends(known_judge)]
+StreamClient = Depends(require_stream_client)
+InvitedJudge = Annotated[JudgeLink, Depends(invited_judge)]
+KnownJudge = Annotated[JudgeLink, Depends(known_judge)]

@@ -1,4 +1,4 @@
-"""What judges do over HTTP: take questions, answer, undo."""
+"""What judges do over HTTP: get questions, answer, undo."""
 
 import asyncio
 from typing import Annotated
@@ -7,12 +7,22 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.dependencies import Invited, Judge, Running, Service, StudyId
+from surepick.service.dependencies import InvitedJudge, KnownJudge, Service, ServiceDep, StudyId
 from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
-from surepick.store import Forbidden, judges, studies
-from surepick.store import question_queue as judging
+from surepick.store import Forbidden, studies
+from surepick.store.question_queue import (
+    LeasedQuestions,
+    LeaseQuestions,
+    RecordedMessage,
+    SubmitAnswer,
+    UndoAnswer,
+    lease_questions,
+    submit_answers,
+    undo_answers,
+)
 
-LOOK_SECONDS = 0.1
+RETRY_SECONDS = 0.1
+"""Between two attempts to lease a question that is not ready yet."""
 
 MOST_AT_ONCE = 100
 
@@ -20,12 +30,12 @@ router = APIRouter(tags=["judges"])
 
 
 @router.get("/judge/invitation")
-def invitation(judge: Invited, service: Running) -> InvitationOut:
+def invitation(judge: InvitedJudge, service: ServiceDep) -> InvitationOut:
     """What a judge's link, sent as bearer token, is for."""
     with service.database.reading() as connection:
         row = studies.get(connection, judge.study)
-        person = judges.get(connection, judge.study, judge.judge)
-        answers = judges.standing_answers(connection, judge.study, judge.judge)
+        person = studies.judge_of(connection, judge.study, judge.judge)
+        answers = studies.standing_answers(connection, judge.study, judge.judge)
     if person["revoked"]:
         raise Forbidden("This judge's link was revoked.")
     asked = row["decided"] is None and row["state"] in ("running", "paused")
@@ -41,9 +51,9 @@ def invitation(judge: Invited, service: Running) -> InvitationOut:
 @router.post("/studies/{study}/questions")
 async def take_questions(
     study: StudyId,
-    judge: Judge,
-    service: Running,
-    n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to have in hand.")] = 1,
+    judge: KnownJudge,
+    service: ServiceDep,
+    n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to hold.")] = 1,
 ) -> QuestionsOut:
     """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
 
@@ -52,45 +62,47 @@ async def take_questions(
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
-        taken: judging.Taken = await service.write(judging.take, judging.Take(study, judge.judge, n, service.clock()))
+        wanted = LeaseQuestions(study, judge.judge, n, service.clock())
+        taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
+            # Reading blocks its thread, and the event loop serves everybody: so in another thread.
             return await run_in_threadpool(_shown, service, study, taken)
-        await asyncio.sleep(LOOK_SECONDS)
+        # Every attempt is a transaction of its own, so a request that waits holds no lock. The first one has told the
+        # planner how many questions are wanted.
+        await asyncio.sleep(RETRY_SECONDS)
 
 
-def _shown(service: Service, study: str, taken: judging.Taken) -> QuestionsOut:
+def _shown(service: Service, study: str, taken: LeasedQuestions) -> QuestionsOut:
     names = {name for row in taken.questions for name in (row["first"], row["second"]) if name is not None}
     with service.database.reading() as connection:
         row = studies.get(connection, study)
         shown = studies.shown(connection, study, names)
     return QuestionsOut(
         questions=[
-            views.question(study, each, until, shown) for each, until in zip(taken.questions, taken.until, strict=True)
+            views.question(study, question, until, shown)
+            for question, until in zip(taken.questions, taken.until, strict=True)
         ],
         open=taken.open,
-        answered=row["answered"],
+        answered=row["answers"],
         remaining=views.remaining(row),
     )
 
 
 @router.post("/studies/{study}/answers")
-async def answer(study: StudyId, body: AnswerIn, judge: Judge, service: Running) -> AnswerOut:
+async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: ServiceDep) -> AnswerOut:
     """Answer a question, skip it, or say that it is a tie. Acknowledged when it is stored; the same again is the same.
 
     Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
     counts.
     """
-    said: judging.Said = await service.write(
-        judging.say,
-        judging.Say(study, judge.judge, body.question, body.answer, service.clock(), body.turn),
-    )
-    return AnswerOut(question=said.question, answer=said.said, turn=said.turn)
+    given = SubmitAnswer(study, judge.judge, body.question, body.answer, service.clock(), body.turn)
+    recorded: RecordedMessage = await service.write(submit_answers, given)
+    return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn)
 
 
 @router.post("/studies/{study}/undo")
-async def undo(study: StudyId, body: UndoIn, judge: Judge, service: Running) -> UndoOut:
+async def undo(study: StudyId, body: UndoIn, judge: KnownJudge, service: ServiceDep) -> UndoOut:
     """Take back your last answer, skip or tie, until its stage has been evaluated; answer again with `turn`."""
-    said: judging.Said = await service.write(
-        judging.undo, judging.Undo(study, judge.judge, service.clock(), body.question)
-    )
-    return UndoOut(question=said.question, turn=said.turn + 1)
+    wanted = UndoAnswer(study, judge.judge, service.clock(), body.question)
+    undone: RecordedMessage = await service.write(undo_answers, wanted)
+    return UndoOut(question=undone.question, turn=undone.turn + 1)

@@ -1,6 +1,9 @@
-"""Around every request: a limit of its size, and headers that keep browsers from doing what no page here needs."""
+"""Limits: the size of requests, how many a visitor may send, and headers that restrict what a page can do."""
 
 import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,22 +16,29 @@ CONTENT_POLICY = (
 
 HEADERS = (
     (b"content-security-policy", CONTENT_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),  # an uploaded image stays an image
+    (b"referrer-policy", b"no-referrer"),  # addresses of studies go to nobody
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 
 SMALL_BODY = 64_000
-"""Most bytes of a request that does not bring items or arms."""
+"""Most bytes of any other request."""
+
+MOST_VISITORS = 20_000
+"""Visitors remembered; those who came longest ago are forgotten first, so that memory stays bounded."""
 
 
 class _TooLarge(Exception):
-    """The body of a request is larger than it may be."""
+    """The body of a request exceeds the limit."""
 
 
-class Guard:
-    """An ASGI middleware; `upload_bytes` is the limit for requests that bring items or arms."""
+class RequestLimits:
+    """An ASGI middleware around every request: limits its body, and adds HEADERS to the response.
+
+    `upload_bytes` is the limit for requests that bring items or arms. Bytes are counted as they arrive, so a body with
+    no Content-Length, or a wrong one, is cut off as well.
+    """
 
     def __init__(self, app: ASGIApp, upload_bytes: int) -> None:
         self._app = app
@@ -62,7 +72,7 @@ class Guard:
                 raise _TooLarge
             await self._app(scope, counted, guarded)
         except _TooLarge:
-            if begun:
+            if begun:  # too late for a status of its own; the server closes the connection
                 raise
             await _answer(guarded, 413, f"A request here may have at most {limit:,} bytes; send less.")
 
@@ -76,3 +86,23 @@ async def _answer(send: Send, status: int, detail: str) -> None:
     headers: list[Any] = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+class RateLimit:
+    """A token bucket for each visitor: it holds `burst` requests and is refilled with `rate` per second."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, visitor: str) -> float:
+        """Take one request out of the visitor's bucket: 0, or the seconds until there is one."""
+        now = self._clock()
+        left, at = self._buckets.pop(visitor, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        missing = max(0.0, 1.0 - left)
+        # Put back at the end: the order of the dictionary is the order of the last visits.
+        self._buckets[visitor] = (left if missing else left - 1.0, now)
+        if len(self._buckets) > MOST_VISITORS:
+            self._buckets.popitem(last=False)
+        return missing / self._rate

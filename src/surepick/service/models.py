@@ -42,7 +42,7 @@ class ItemIn(Strict):
 
 
 class StudySettings(Strict):
-    """What a study is asked to do."""
+    """What a study is to find out and how."""
 
     title: Name
     kind: Kind = "pairs"
@@ -71,7 +71,7 @@ class Created(BaseModel):
 
 
 class StateIn(Strict):
-    """What a study shall be."""
+    """The state a study is to have."""
 
     state: State
 
@@ -98,7 +98,7 @@ class JudgeIn(Strict):
 
 
 class JudgeOut(BaseModel):
-    """A judge with his link; `token` is the bearer token for programs."""
+    """A judge with the link to send; `token` is the bearer token for programs."""
 
     id: str
     name: str
@@ -139,12 +139,12 @@ class QuestionOut(BaseModel):
 
 
 class QuestionsOut(BaseModel):
-    """The questions a judge has in hand."""
+    """The questions a judge holds."""
 
     questions: list[QuestionOut]
     open: Annotated[bool, Field(description="False when there is nothing left to ask.")]
     answered: Annotated[int, Field(description="Answers in this study so far.")]
-    remaining: Annotated[int | None, Field(description="About how many more it will take; null if unknown.")]
+    remaining: Annotated[int | None, Field(description="Estimated answers left; null if unknown.")]
 
 
 class AnswerIn(Strict):
@@ -169,9 +169,9 @@ class InvitationOut(BaseModel):
     study: str
     title: str
     state: Annotated[
-        Literal["running", "paused", "over"], Field(description="Over: decided or closed, nothing is asked any more.")
+        Literal["running", "paused", "over"], Field(description="Over: decided or closed; nothing more is asked.")
     ]
-    name: Annotated[str, Field(description="How the admin calls the judge.")]
+    name: Annotated[str, Field(description="The name that the admin gave the judge.")]
     answers: Annotated[int, Field(description="Answers of this judge that stand.")]
 
 
@@ -196,7 +196,7 @@ class StreamIn(Strict):
     policy: Annotated[str, Field(json_schema_extra={"enum": list(NAMES)})] = "likelihood-ratio-ucb"
     delta: Real = 0.05
     norm_bound: Annotated[Real | None, Field(description="At least the length of the true parameter.")] = None
-    horizon: Annotated[int | None, Field(le=10**12, description="How many decisions there will be.")] = None
+    horizon: Annotated[int | None, Field(le=10**12, description="The number of decisions there will be.")] = None
     most_arms: Annotated[int | None, Field(ge=1, le=10**6, description="The most arms offered at once.")] = None
     order: Annotated[Order, Field(description="In which order rewards are learnt; see docs/contextual.md.")] = "arrival"
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
@@ -210,7 +210,7 @@ class StreamMade(BaseModel):
 
 
 class StreamOut(BaseModel):
-    """A stream as it stands."""
+    """The present state of a stream."""
 
     id: str
     title: str

@@ -1,21 +1,58 @@
-"""`surepick serve`: check that it is safe to start, say who gets in, and run."""
+"""`surepick serve`: check that it is safe to start, say who gets in, and run the service as processes.
+
+A supervisor forks all other processes and replaces whichever dies:
+
+    supervisor             has everything imported, so a replacement starts at once; nothing else runs in it
+      workers              answer requests
+      planners             ingest, evaluate, plan: that may take seconds, and no request may wait for it
+      insights, forecasts  what the dashboard shows besides; nobody waits for it, so they run at a lower priority
+
+Each process ends when the supervisor is gone, for whatever reason, so a service that was killed leaves nothing behind.
+"""
 
 import ipaddress
+import logging
+import os
+import signal
 import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import uvicorn
+
 from surepick.errors import InvalidInput
-from surepick.service.auth import Gate, hash_token, new_token, shared_secret
+from surepick.service.app import create_app
+from surepick.service.dashboard_worker import update_forecasts, update_insights
+from surepick.service.dependencies import Credentials, shared_secret
 from surepick.service.models import StudySettings
-from surepick.service.processes import jobs_of, supervise
-from surepick.service.settings import Settings
-from surepick.service.uploads import items_from_json, items_from_table, study_settings
-from surepick.store import Database, judges, open_database, studies
+from surepick.service.settings import Settings, hash_token, new_token
+from surepick.service.uploads import items_from_json, items_from_table, study_options
+from surepick.store import Database, Planner, open_database, studies
+from surepick.store.planner import release
 
 BIND_SECONDS = 10.0
-"""How long to wait for a port that a killed predecessor's workers are about to leave."""
+"""How long to wait for a port that the workers of a killed predecessor are about to leave."""
+
+WATCH_SECONDS = 0.05
+RESTART_SECONDS = 0.5
+"""A process that dies sooner is replaced only after this long: something is wrong, and haste does not help."""
+
+BUSY_SECONDS = 0.02
+IDLE_SECONDS = 0.25
+RENEW_SECONDS = 1.0
+LINGER_SECONDS = 0.2
+"""Messages of a study enter the log about this often: several in one transaction keep the database free for others."""
+
+BACKGROUND_NICENESS = 5
+"""Of the processes whose work nobody waits for."""
+
+END_SECONDS = 10.0
+"""How long processes have to end in good order."""
+
+logger = logging.getLogger("surepick.processes")
 
 
 def run(
@@ -28,7 +65,7 @@ def run(
     items: Path | None,
     tell: Callable[[str], object],
 ) -> None:
-    """Serve until interrupted; says where, and who gets in."""
+    """Serve until interrupted; `tell` gets the address and how to get in."""
     if not is_loopback(host) and not token:
         raise InvalidInput(
             f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
@@ -43,8 +80,8 @@ def run(
     tell(f"Admin: {base}/ with the token given" if token else f"Admin: {base}/#{secret}")
     if items is not None:
         tell(f"Judge: {_study_from_file(items, database, settings, base)}")
-    database.close()
-    supervise(jobs_of(settings, workers, listening))
+    database.close()  # before the fork: processes must not share a connection
+    supervise(processes_of(settings, workers, listening))
 
 
 def is_loopback(host: str) -> bool:
@@ -59,6 +96,7 @@ def _listen(host: str, port: int) -> socket.socket:
     end = time.monotonic() + BIND_SECONDS
     while True:
         listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        # Lets a restarted service have the port while connections of its predecessor are still closing.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
@@ -79,10 +117,158 @@ def _study_from_file(path: Path, database: Database, settings: Settings, base: s
         raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the name.") from None
     rows, _ = items_from_table(path.name, content, settings)
     found, pictures = items_from_json(rows, settings)
-    wanted = study_settings(StudySettings(title=path.stem or "items"))
+    wanted = study_options(StudySettings(title=path.stem or "items"))
     now = time.time()
     with database.writing() as connection:
         study = studies.create(connection, wanted, found, pictures, now)
-        judge = judges.add(connection, study, "", now)
-    gate = Gate(shared_secret(database), settings.token_hash)
-    return f"{base}/judge#{gate.link(study, judge, now + 86_400 * settings.link_days)}"
+        judge = studies.add_judge(connection, study, "", now)
+    credentials = Credentials(shared_secret(database), settings.token_hash)
+    return f"{base}/judge#{credentials.link(study, judge, now + 86_400 * settings.link_days)}"
+
+
+@dataclass(frozen=True)
+class ChildProcess:
+    """What a process does, and what to clean up when it has died."""
+
+    name: str
+    do: Callable[[], None]
+    clean_up: Callable[[], None] = lambda: None
+
+
+def processes_of(settings: Settings, workers: int, listening: socket.socket) -> list[ChildProcess]:
+    """All processes of a service."""
+    processes = [ChildProcess(f"worker {number}", lambda: _serve(settings, listening)) for number in range(workers)]
+    for number in range(settings.planners):
+        # The same name for a replacement: it may claim at once what its predecessor held.
+        name = f"{socket.gethostname()}-{os.getpid()}-{number}"
+        processes.append(_planner(settings, name))
+    if settings.planners:
+        processes += [
+            ChildProcess("insights", lambda: _background(settings, update_insights)),
+            ChildProcess("forecasts", lambda: _background(settings, update_forecasts)),
+        ]
+    return processes
+
+
+def supervise(processes: Sequence[ChildProcess]) -> None:
+    """Run all until SIGINT or SIGTERM."""
+    stopping = False
+
+    def stop(number: int, frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    running = {_fork(process): (process, time.monotonic()) for process in processes}
+    while not stopping:
+        # Asked without blocking: Python resumes a blocking wait after a signal handler, and would not see `stopping`.
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            time.sleep(WATCH_SECONDS)
+            continue
+        if pid not in running:  # an orphan, inherited as the first process of a container
+            continue
+        process, begun = running.pop(pid)
+        logger.warning("The process %s ended (%s) and is replaced.", process.name, os.waitstatus_to_exitcode(status))
+        if time.monotonic() - begun < RESTART_SECONDS:
+            time.sleep(RESTART_SECONDS)
+        try:
+            process.clean_up()
+        except Exception:  # the database may be unreachable; the lease then expires by itself
+            logger.exception("Cleaning up after the process %s failed.", process.name)
+        running[_fork(process)] = (process, time.monotonic())
+    for pid in running:
+        os.kill(pid, signal.SIGTERM)
+    end = time.monotonic() + END_SECONDS
+    while running:
+        pid, _ = os.waitpid(-1, os.WNOHANG)
+        running.pop(pid, None)
+        if not pid:
+            time.sleep(WATCH_SECONDS)
+        if time.monotonic() > end:
+            for late in running:
+                os.kill(late, signal.SIGKILL)
+            end = float("inf")
+
+
+def _fork(process: ChildProcess) -> int:
+    """Start a process. Only this thread runs here and no connection is open, so nothing is shared by mistake."""
+    supervisor = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal reaches the supervisor too
+        threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
+        process.do()
+        code = 0
+    except Exception:
+        logger.exception("The process %s failed.", process.name)
+    finally:
+        os._exit(code)
+
+
+def _end_with(supervisor: int) -> None:
+    # A process whose parent dies gets another parent; this is how it learns that the supervisor was killed.
+    while os.getppid() == supervisor:
+        time.sleep(WATCH_SECONDS)
+    os._exit(0)  # at once: whatever is not committed was not acknowledged
+
+
+def _serve(settings: Settings, listening: socket.socket) -> None:
+    config = uvicorn.Config(
+        create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=int(END_SECONDS / 2)
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _planner(settings: Settings, name: str) -> ChildProcess:
+    def plan() -> None:
+        database, stopping = Database(settings.database), _stop_signal()
+        planner = Planner(database, name=name, linger=LINGER_SECONDS)
+        threading.Thread(target=_renew, args=(planner, stopping), daemon=True).start()
+        _repeat(planner.round, stopping)
+        release(database, name)
+
+    def clean_up() -> None:
+        database = Database(settings.database)
+        release(database, name)
+        database.close()
+
+    return ChildProcess("planner", plan, clean_up)
+
+
+def _background(settings: Settings, update: Callable[[Database], bool]) -> None:
+    os.nice(BACKGROUND_NICENESS)
+    database = Database(settings.database)
+    _repeat(lambda: update(database), _stop_signal())
+
+
+def _stop_signal() -> threading.Event:
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
+    return stopping
+
+
+def _repeat(do: Callable[[], bool], stopping: threading.Event) -> None:
+    """Every BUSY_SECONDS while there was work in the last five seconds, otherwise every IDLE_SECONDS."""
+    busy = time.monotonic()
+    while not stopping.is_set():
+        try:
+            if do():
+                busy = time.monotonic()
+        except Exception:
+            logger.exception("Trying again in a second.")
+            stopping.wait(1.0)
+        stopping.wait(BUSY_SECONDS if time.monotonic() - busy < 5.0 else IDLE_SECONDS)
+
+
+def _renew(planner: Planner, stopping: threading.Event) -> None:
+    while not stopping.wait(RENEW_SECONDS):
+        try:
+            planner.renew()
+        except Exception:
+            logger.exception("A lease could not be renewed; trying again.")

@@ -1,7 +1,14 @@
 """How the service is set up: environment variables SUREPICK_…, or the options of `surepick serve`."""
 
+import hashlib
+import secrets
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from surepick.errors import InvalidInput
+
+SHORTEST_TOKEN = 16
 
 
 class Settings(BaseSettings):
@@ -15,15 +22,31 @@ class Settings(BaseSettings):
     public_url: str = ""
     """Where judges reach the service, if that is not the address an admin's request came to."""
     planners: int = Field(default=2, ge=0, le=64)
-    """Planning processes; with 0 other machines plan and observe."""
+    """Planning processes; with 0 only other machines plan and compute what dashboards show."""
     link_days: float = Field(default=30.0, gt=0)
     """How long a judge's link is valid."""
     upload_bytes: int = Field(default=20_000_000, gt=0)
-    """Most bytes of a request that creates a study; images included."""
+    """Most bytes of a request that brings items or arms, images included."""
     image_bytes: int = Field(default=2_000_000, gt=0)
     items: int = Field(default=10_000, gt=1)
     """Most items of a study."""
     features: int = Field(default=1_000, gt=0)
     """Most features of an item."""
     rate: float = Field(default=50.0, gt=0)
-    """Requests a second that one judge may keep up; four seconds' worth at once."""
+    """Requests per second that one judge may keep up; four seconds' worth at once."""
+
+
+def new_token() -> str:
+    """A token that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def hash_token(token: str) -> str:
+    """What is kept of the admin's token, for `Settings.token_hash`."""
+    if len(token) < SHORTEST_TOKEN:
+        raise InvalidInput(
+            f"An admin's token must have at least {SHORTEST_TOKEN} characters, got {len(token)}; leave it out and one "
+            "is made."
+        )
+    # One round of SHA-256 is enough: a token is random and long, unlike a password.
+    return hashlib.sha256(token.encode()).hexdigest()

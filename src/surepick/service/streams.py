@@ -1,4 +1,4 @@
-"""Contextual decisions over HTTP: which arm now, and what came of it. docs/production.md has an example."""
+"""Contextual decisions over HTTP: which arm to take now, and its reward. docs/production.md has an example."""
 
 import secrets
 from typing import Annotated, Any
@@ -9,10 +9,9 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
 from surepick.registry import policy_by_name
-from surepick.service.dependencies import Admin, Client, Running, Service
+from surepick.service.dependencies import Admin, Service, ServiceDep, StreamClient
 from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
-from surepick.session.contextual import Decision
-from surepick.session.contextual_log import policy_of
+from surepick.session.contextual import Decision, policy_of
 from surepick.store import streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]
@@ -21,34 +20,34 @@ router = APIRouter(tags=["streams"])
 
 
 @router.post("/streams", status_code=201, dependencies=[Admin])
-def create_stream(body: StreamIn, service: Running) -> StreamMade:
-    """Begin a stream; the answer has the token with which programs ask for decisions."""
+def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
+    """Begin a stream; the response has the token with which programs ask for decisions."""
     if body.dimension > service.settings.features:
         raise InvalidInput(f"Arms may have at most {service.settings.features:,} features, got {body.dimension:,}.")
     known: Any = {"horizon": body.horizon, "arms": body.most_arms, "norm_bound": body.norm_bound, "delta": body.delta}
-    policy = policy_by_name(body.policy, **known)  # says what it lacks
+    policy = policy_by_name(body.policy, **known)  # raises if an option is missing
     seed = secrets.randbits(31) if body.seed is None else body.seed
     with service.database.writing() as connection:
         made = streams.create(connection, body.title, policy, body.dimension, body.order, seed, service.clock())
-    return StreamMade(id=made, token=service.gate.stream_token(made))
+    return StreamMade(id=made, token=service.credentials.stream_token(made))
 
 
 @router.get("/streams", dependencies=[Admin])
-def list_streams(service: Running) -> list[StreamOut]:
+def list_streams(service: ServiceDep) -> list[StreamOut]:
     """All streams, the newest first."""
     with service.database.reading() as connection:
         return [_shown(row, streams.start_of(connection, row["id"])) for row in streams.every(connection)]
 
 
 @router.get("/streams/{stream}", dependencies=[Admin])
-def show_stream(stream: StreamId, service: Running) -> StreamOut:
-    """A stream as it stands."""
+def show_stream(stream: StreamId, service: ServiceDep) -> StreamOut:
+    """The present state of a stream."""
     with service.database.reading() as connection:
         return _shown(streams.get(connection, stream), streams.start_of(connection, stream))
 
 
 @router.get("/streams/{stream}/log", dependencies=[Admin], response_class=Response)
-def stream_log(stream: StreamId, service: Running) -> Response:
+def stream_log(stream: StreamId, service: ServiceDep) -> Response:
     """The log as JSON lines, as `ContextualSession.replay` and `read_decisions` take it."""
     with service.database.reading() as connection:
         streams.get(connection, stream)
@@ -58,8 +57,8 @@ def stream_log(stream: StreamId, service: Running) -> Response:
     return Response(content, media_type="application/jsonl", headers={"Content-Disposition": name})
 
 
-@router.post("/streams/{stream}/decide", dependencies=[Client])
-async def decide(stream: StreamId, body: DecideIn, service: Running) -> DecisionOut:
+@router.post("/streams/{stream}/decide", dependencies=[StreamClient])
+async def decide(stream: StreamId, body: DecideIn, service: ServiceDep) -> DecisionOut:
     """Which of these arms to take. The decision is stored before it is answered."""
     if len(body.arms) > service.settings.items:
         raise InvalidInput(f"At most {service.settings.items:,} arms can be offered, got {len(body.arms):,}.")
@@ -68,9 +67,9 @@ async def decide(stream: StreamId, body: DecideIn, service: Running) -> Decision
     return DecisionOut(decision=made.id, arm=made.index, propensity=made.propensity, context=body.context)
 
 
-@router.post("/streams/{stream}/reward", dependencies=[Client])
-async def reward(stream: StreamId, body: RewardIn, service: Running) -> RewardOut:
-    """What came of a decision: 1, 0, or null to give up on it. The same again changes nothing, another is refused."""
+@router.post("/streams/{stream}/reward", dependencies=[StreamClient])
+async def reward(stream: StreamId, body: RewardIn, service: ServiceDep) -> RewardOut:
+    """The reward of a decision: 1, 0, or null to give up on it. The same again changes nothing, another is refused."""
     told: streams.Reward = await _act(service, streams.Reward(stream, body.decision, body.reward, service.clock()))
     return RewardOut(decision=told.decision, reward=told.reward)
 
@@ -95,5 +94,5 @@ def _shown(row: Any, start: streams.Line) -> StreamOut:
         statement=policy.facts.statement,
         assumptions=list(policy.facts.assumptions),
         decisions=row["decisions"],
-        waiting=row["decisions"] - row["settled"],
+        waiting=row["decisions"] - row["answered"],
     )

@@ -1,4 +1,4 @@
-"""What the admin does over HTTP: create studies and run them."""
+"""What the admin does over HTTP: create studies, change them, invite judges, export."""
 
 import asyncio
 import json
@@ -12,10 +12,8 @@ from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
-from surepick.service import admin_messages as consequences
 from surepick.service import uploads, views
-from surepick.service.dependencies import Admin, Running, Service, StudyId
-from surepick.service.exports import MEDIA_TYPES, Format, What, export
+from surepick.service.dependencies import Admin, Service, ServiceDep, StudyId
 from surepick.service.models import (
     Consequence,
     Created,
@@ -29,26 +27,38 @@ from surepick.service.models import (
     StudyIn,
     StudySettings,
 )
-from surepick.store import judges, studies
+from surepick.service.views import MEDIA_TYPES, Format, What, export
+from surepick.store import studies
 
 LIVE_SECONDS = 0.5
-"""How often a live view looks for news."""
+"""How often a live view asks for changes."""
+
+NEW_PHASE = (
+    "A new phase starts: evidence about the items is gathered from the start, and its verdict is wrong with "
+    "probability at most delta by itself. Earlier answers are kept and exported, but no longer count."
+)
+REVOKED = "The link no longer works; answers given with it stay."
+FORGOTTEN = (
+    "The judge's name and id are replaced by a random word everywhere, the link no longer works, and the answers stay "
+    "without a name. They cannot be removed without choosing the data after seeing it; verdict and certificate use "
+    "counts only and stay valid."
+)
 
 router = APIRouter(tags=["admin"], dependencies=[Admin])
 
 
 @router.post("/studies", status_code=201)
-def create_study(body: StudyIn, service: Running) -> Created:
+def create_study(body: StudyIn, service: ServiceDep) -> Created:
     """Create a study from items in JSON; it runs at once."""
     items, images = uploads.items_from_json(body.items, service.settings)
-    settings = uploads.study_settings(body)
+    options = uploads.study_options(body)
     with service.database.writing() as connection:
-        return Created(id=studies.create(connection, settings, items, images, service.clock()))
+        return Created(id=studies.create(connection, options, items, images, service.clock()))
 
 
 @router.post("/studies/upload", status_code=201)
 def upload_study(
-    service: Running,
+    service: ServiceDep,
     items: Annotated[UploadFile, File(description="CSV or Parquet: column item, display columns, features.")],
     settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
     images: Annotated[list[UploadFile] | None, File(description="Pictures that the column image names.")] = None,
@@ -64,29 +74,29 @@ def upload_study(
     rows, steps = uploads.items_from_table(items.filename or "items.csv", items.file.read(), service.settings)
     found, pictures = uploads.items_from_json(rows, service.settings, files)
     with service.database.writing() as connection:
-        chosen = uploads.study_settings(wanted)
+        chosen = uploads.study_options(wanted)
         made = studies.create(connection, chosen, found, pictures, service.clock())
     return Created(id=made, steps=list(steps))
 
 
 @router.get("/studies")
-def list_studies(service: Running, archived: bool = False) -> list[dict[str, Any]]:
+def list_studies(service: ServiceDep, archived: bool = False) -> list[dict[str, Any]]:
     """All studies, the newest first."""
     with service.database.reading() as connection:
         return [views.summary(connection, row) for row in studies.every(connection, archived=archived)]
 
 
 @router.get("/studies/{study}")
-def show_study(study: StudyId, service: Running) -> dict[str, Any]:
+def show_study(study: StudyId, service: ServiceDep) -> dict[str, Any]:
     """A study as it stands."""
     with service.database.reading() as connection:
         found = views.summary(connection, studies.get(connection, study))
         items = studies.items_of(connection, study)
-    return found | {"items": [views.item(study, each).model_dump() for each in items]}
+    return found | {"items": [views.item(study, item).model_dump() for item in items]}
 
 
 @router.post("/studies/{study}/state")
-def change_state(study: StudyId, body: StateIn, service: Running) -> StateIn:
+def change_state(study: StudyId, body: StateIn, service: ServiceDep) -> StateIn:
     """Pause (no new questions, answers still count), resume, close (for good) or archive a study."""
     with service.database.writing() as connection:
         studies.change_state(connection, study, body.state)
@@ -94,35 +104,36 @@ def change_state(study: StudyId, body: StateIn, service: Running) -> StateIn:
 
 
 @router.post("/studies/{study}/items")
-def change_items(study: StudyId, body: ItemsIn, service: Running) -> PhaseOut:
-    """Add and remove items midway; the answer says what that means for the guarantee."""
+def change_items(study: StudyId, body: ItemsIn, service: ServiceDep) -> PhaseOut:
+    """Add and remove items during a study; the response says what that means for the guarantee."""
     if not body.add and not body.remove:
         raise InvalidInput("There is nothing to change: name items to add or to remove.")
     added, images = uploads.items_from_json(body.add, service.settings)
     with service.database.writing() as connection:
         phase = studies.begin_phase(connection, study, added, images, body.remove, service.clock())
-    return PhaseOut(phase=phase, consequence=consequences.NEW_PHASE)
+    return PhaseOut(phase=phase, consequence=NEW_PHASE)
 
 
 @router.get("/studies/{study}/result")
-def show_result(study: StudyId, service: Running) -> dict[str, Any]:
+def show_result(study: StudyId, service: ServiceDep) -> dict[str, Any]:
     """The verdict so far, or the final one with its certificate."""
     with service.database.reading() as connection:
         return views.result(studies.get(connection, study), service.clock())
 
 
 @router.get("/studies/{study}/history")
-def show_history(study: StudyId, service: Running) -> list[dict[str, Any]]:
-    """How the evidence grew: one entry a look."""
+def show_history(study: StudyId, service: ServiceDep) -> list[dict[str, Any]]:
+    """How the evidence grew: one entry per evaluation."""
     with service.database.reading() as connection:
         return studies.history(connection, study, studies.get(connection, study)["phase"])
 
 
 @router.get("/studies/{study}/events", response_class=EventSourceResponse)
-async def live(study: StudyId, request: Request, service: Running) -> EventSourceResponse:
+async def live(study: StudyId, request: Request, service: ServiceDep) -> EventSourceResponse:
     """Server-sent events: the study as in GET /studies/{study}, now and whenever it changes."""
-    first = await run_in_threadpool(_summary, service, study)
+    first = await run_in_threadpool(_summary, service, study)  # before the response begins: it may be a 404
 
+    # Changes come from planners in other processes, so the database is asked. PostgreSQL could notify, SQLite cannot.
     async def news() -> AsyncIterator[dict[str, str]]:
         shown = None
         current = first
@@ -144,11 +155,11 @@ def _summary(service: Service, study: str) -> dict[str, Any]:
 @router.get("/studies/{study}/export", response_class=Response)
 def export_study(
     study: StudyId,
-    service: Running,
+    service: ServiceDep,
     what: Annotated[What, Query(description="Which table.")] = "answers",
     format: Annotated[Format, Query(description="How it is written.")] = "csv",
 ) -> Response:
-    """A table to take away. In CSV, text that a spreadsheet would run as a formula has an apostrophe in front."""
+    """A table to download. In CSV, text that a spreadsheet would run as a formula has an apostrophe in front."""
     with service.database.reading() as connection:
         content = export(connection, study, what, format, service.clock())
     name = f'attachment; filename="{study}-{what}.{format}"'
@@ -156,38 +167,39 @@ def export_study(
 
 
 @router.post("/studies/{study}/judges", status_code=201)
-def add_judge(study: StudyId, body: JudgeIn, request: Request, service: Running) -> JudgeOut:
-    """Invite a judge: the answer has the link to send."""
+def add_judge(study: StudyId, body: JudgeIn, request: Request, service: ServiceDep) -> JudgeOut:
+    """Invite a judge: the response has the link to send."""
     now = service.clock()
     until = now + 86_400 * (service.settings.link_days if body.days is None else body.days)
     with service.database.writing() as connection:
-        judge = judges.add(connection, study, body.name, now)
-    token = service.gate.link(study, judge, until)
+        judge = studies.add_judge(connection, study, body.name, now)
+    token = service.credentials.link(study, judge, until)
     base = service.settings.public_url or str(request.base_url)
     return JudgeOut(id=judge, name=body.name, token=token, link=f"{base.rstrip('/')}/judge#{token}", until=until)
 
 
 @router.get("/studies/{study}/judges")
-def list_judges(study: StudyId, service: Running) -> list[JudgeRow]:
+def list_judges(study: StudyId, service: ServiceDep) -> list[JudgeRow]:
     """All judges of a study."""
     with service.database.reading() as connection:
         studies.get(connection, study)
         return [
-            JudgeRow(**{name: row[name] for name in JudgeRow.model_fields}) for row in judges.every(connection, study)
+            JudgeRow(**{name: row[name] for name in JudgeRow.model_fields})
+            for row in studies.judges_of(connection, study)
         ]
 
 
 @router.post("/studies/{study}/judges/{judge}/revoke")
-def revoke_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
-    """Let a judge's link work no longer."""
+def revoke_judge(study: StudyId, judge: Id, service: ServiceDep) -> Consequence:
+    """End a judge's link."""
     with service.database.writing() as connection:
-        judges.revoke(connection, study, judge)
-    return Consequence(consequence=consequences.REVOKED)
+        studies.revoke_judge(connection, study, judge)
+    return Consequence(consequence=REVOKED)
 
 
 @router.delete("/studies/{study}/judges/{judge}")
-def forget_judge(study: StudyId, judge: Id, service: Running) -> Consequence:
-    """Delete a judge's data; the answer says what that means for the certificate."""
+def forget_judge(study: StudyId, judge: Id, service: ServiceDep) -> Consequence:
+    """Delete a judge's data; the response says what that means for the certificate."""
     with service.database.writing() as connection:
-        judges.forget(connection, study, judge)
-    return Consequence(consequence=consequences.FORGOTTEN)
+        studies.forget_judge(connection, study, judge)
+    return Consequence(consequence=FORGOTTEN)

@@ -1,4 +1,4 @@
-"""What people upload, checked: items from JSON, CSV or Parquet, and pictures. Nothing is fetched, nothing unpacked."""
+"""Checks what people upload: items from JSON, CSV or Parquet, and pictures. Nothing is fetched, nothing unpacked."""
 
 import base64
 import binascii
@@ -15,12 +15,13 @@ from surepick.errors import InvalidInput
 from surepick.io.items import DISPLAYED, read_items
 from surepick.service.models import ItemIn, StudySettings
 from surepick.service.settings import Settings
-from surepick.store import studies
-from surepick.store.studies import Image, Item
+from surepick.store.studies import Image, Item, StudyOptions
 
 CELL_BYTES = 100_000
 """Longest cell of an uploaded table."""
 
+# The content decides what an image is, not its name or declared type: a file that a browser would take for a page or a
+# script must not be served from this address. SVG is refused because it can hold scripts.
 _SIGNATURES = {
     b"\x89PNG\r\n\x1a\n": ("image/png", "png"),
     b"\xff\xd8\xff": ("image/jpeg", "jpg"),
@@ -29,12 +30,12 @@ _SIGNATURES = {
 }
 
 
-def study_settings(given: StudySettings) -> studies.Settings:
-    """The settings as the store has them; a policy by name, with delta, epsilon and budget among its options."""
+def study_options(given: StudySettings) -> StudyOptions:
+    """The settings as the store takes them: a policy by name, with delta, epsilon and budget among its options."""
     policy: dict[str, Any] = {"delta": given.delta, "epsilon": given.epsilon, **given.options, "name": given.policy}
     if given.budget is not None:
         policy["budget"] = given.budget
-    return studies.Settings(given.title, given.kind, policy, given.lease, given.seed)
+    return StudyOptions(given.title, given.kind, policy, given.lease, given.seed)
 
 
 def items_from_json(
@@ -44,20 +45,20 @@ def items_from_json(
     if len(given) > limits.items:
         raise InvalidInput(f"A study may have at most {limits.items:,} items, got {len(given):,}.")
     items, images = [], {}
-    for each in given:
-        if each.features is not None and len(each.features) > limits.features:
-            raise InvalidInput(f"An item may have at most {limits.features:,} features, got {len(each.features):,}.")
-        picture = _picture(each.image, limits, files or {})
+    for one in given:
+        if one.features is not None and len(one.features) > limits.features:
+            raise InvalidInput(f"An item may have at most {limits.features:,} features, got {len(one.features):,}.")
+        picture = _picture(one.image, limits, files or {})
         if picture is not None:
             images[picture.name] = picture
         items.append(
             Item(
-                each.name,
-                each.label,
-                each.text,
-                each.colour,
+                one.name,
+                one.label,
+                one.text,
+                one.colour,
                 "" if picture is None else picture.name,
-                None if each.features is None else tuple(each.features),
+                None if one.features is None else tuple(one.features),
             )
         )
     names = [item.name for item in items]
@@ -70,11 +71,11 @@ def items_from_json(
 def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[list[ItemIn], tuple[str, ...]]:
     """Items of a CSV or Parquet file, and in sentences how its columns became features; see `surepick.io.items`.
 
-    A row that cannot be used is refused: whoever uploads can mend it.
+    A row that cannot be used is refused, not left out: whoever uploads the file can correct it.
     """
     name = Path(filename).name
     suffix = Path(filename).suffix.lower()
-    if content[:4] == b"PAR1":
+    if content[:4] == b"PAR1":  # what the file is, whatever its name says
         suffix = ".parquet"
         _refuse_large_parquet(content, limits)
     elif suffix in (".parquet", ".pq"):
@@ -114,6 +115,8 @@ def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
     import pyarrow.parquet as pq
 
     try:
+        # From the cheapest check to the dearest: the footer first, then text columns as dictionaries, which hold a
+        # repeated text once. Only what passes is read as a table.
         meta = pq.read_metadata(io.BytesIO(content))
         schema = pq.read_schema(io.BytesIO(content))
         groups = [meta.row_group(number) for number in range(meta.num_row_groups)]
@@ -175,4 +178,5 @@ def _picture(given: str, limits: Settings, files: Mapping[str, bytes]) -> Image 
     if not known:
         raise InvalidInput(f"An image must be PNG, JPEG, GIF or WebP; this one begins with {content[:8]!r}.")
     media_type, ending = known[0]
+    # Named by its content: the same picture is stored once, and its address cannot be guessed.
     return Image(f"{hashlib.sha256(content).hexdigest()[:24]}.{ending}", media_type, content)

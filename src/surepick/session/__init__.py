@@ -1,8 +1,31 @@
 """Sessions: questions out, answers in, over an append-only log; and a whole search in one call."""
 
+from surepick.answer import Answer
 from surepick.session.contextual import ContextualSession
-from surepick.session.find import Answer, BatchJudge, Judge, file_answer, find_best
+from surepick.session.find import (
+    AskLoop,
+    BatchJudge,
+    FunctionJudge,
+    Judge,
+    Reply,
+    ReplyingJudge,
+    file_answer,
+    find_best,
+)
 from surepick.session.question import Question
 from surepick.session.session import Session
 
-__all__ = ["Answer", "BatchJudge", "ContextualSession", "Judge", "Question", "Session", "file_answer", "find_best"]
+__all__ = [
+    "Answer",
+    "AskLoop",
+    "BatchJudge",
+    "ContextualSession",
+    "FunctionJudge",
+    "Judge",
+    "Question",
+    "Reply",
+    "ReplyingJudge",
+    "Session",
+    "file_answer",
+    "find_best",
+]

@@ -1,10 +1,17 @@
-"""A contextual policy in use: decisions with ids, rewards whenever they come, a log that can be replayed exactly."""
+"""A contextual policy in use: decisions with ids, rewards whenever they come, a log that can be replayed exactly.
 
+The log is a file of JSON lines, for replay and for off-policy evaluation. First line: {"event": "start", "format",
+"policy", "configuration", "dimension", "seed", "order"}; then {"event": "choose", "decision", "context", "arms",
+"index", "propensity", "bucket"}, and "features" once arms are named, {"event": "learn", "decision", "reward"} and
+{"event": "forget", "decision"}. Numbers survive to the last bit.
+"""
+
+import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -12,9 +19,13 @@ from surepick import validate
 from surepick._arrays import Floats
 from surepick.contextual.policy import AnyPolicy, Choice, clean_arms, clean_reward
 from surepick.errors import InvalidInput
-from surepick.session import contextual_log as log
+from surepick.registry import CLASSES
+from surepick.session.journal import Journal, read_journal
 
 Order = Literal["arrival", "decision"]
+
+FORMAT = 1
+"""Version of the format of logs; files of another one are refused."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +40,21 @@ class Decision:
     context_id: Hashable
 
 
+@dataclass(frozen=True)
+class LoggedDecision:
+    """One decision as off-policy evaluation wants it."""
+
+    id: int
+    context_id: Any
+    arms: Floats
+    index: int
+    propensity: float
+    reward: float | None
+    """None as long as it is not told."""
+
+
 class ContextualSession:
-    """The one mutable object of this package: `choose` gives out decisions, `learn` takes their rewards.
+    """Mutable, unlike policies and their states: `choose` gives out decisions, `learn` takes their rewards.
 
     Rewards may come late, in any order, twice or never. order="arrival" learns each as it comes; the guarantees then
     need that neither the delay nor the loss of a reward depends on its value. Where it does (clicks are reported at
@@ -70,12 +94,12 @@ class ContextualSession:
         self._learnt = 0
         self._next = 0
         if path is not None and Path(path).exists():
-            raise InvalidInput(f"{path} exists; ContextualSession.resume goes on with it, another path starts anew.")
-        self._writer: log.Writer | None = None
+            raise InvalidInput(f"{path} exists; ContextualSession.resume goes on with it, another path starts a log.")
+        self._journal: Journal | None = None
         self._write: Callable[[dict[str, Any]], None] = _nowhere
         if path is not None:
             self._write_to_file(Path(path))
-            self._write(log.header(policy, self.dimension, self.seed, self.order))
+            self._write(header(policy, self.dimension, self.seed, self.order))
 
     @property
     def decisions(self) -> int:
@@ -102,7 +126,7 @@ class ContextualSession:
         offered, features = self._matrix(arms)
         number = self._decided
         choice = self.policy.choose(self.state, offered, self._rng(number))
-        self._write(log.chosen(number, context_id, offered, choice, features if self.features is None else None))
+        self._write(_chosen(number, context_id, offered, choice, features if self.features is None else None))
         if self.features is None:
             self.features = features
         self._remember(number, offered, choice)
@@ -122,7 +146,7 @@ class ContextualSession:
         return True
 
     def forget(self, decision_id: int) -> bool:
-        """Stop waiting for a reward that will never come; False if the decision is settled already.
+        """Stop waiting for a reward that will never come; False if its reward was told or forgotten already.
 
         The guarantees need that what is forgotten does not depend on the reward.
         """
@@ -134,8 +158,8 @@ class ContextualSession:
 
     def close(self) -> None:
         """Close the log file."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._journal is not None:
+            self._journal.close()
 
     def __enter__(self) -> "ContextualSession":
         return self
@@ -157,14 +181,14 @@ class ContextualSession:
     @classmethod
     def replay(cls, path: str | Path, *, check: bool = True) -> "ContextualSession":
         """Rebuild a session from its log, without touching the file."""
-        return cls.fold(*log.read(Path(path)), check=check)
+        return cls.fold(*_read(Path(path)), check=check)
 
     @classmethod
     def fold(
         cls, start: dict[str, Any], events: Iterable[dict[str, Any]], *, check: bool = True
     ) -> "ContextualSession":
         """Rebuild a session from the first line of a log and all further ones."""
-        session = cls(log.policy_of(start), dimension=start["dimension"], seed=start["seed"], order=start["order"])
+        session = cls(policy_of(start), dimension=start["dimension"], seed=start["seed"], order=start["order"])
         session.follow(events, check=check)
         return session
 
@@ -184,8 +208,8 @@ class ContextualSession:
         self._write = write
 
     def _write_to_file(self, path: Path) -> None:
-        self._writer = log.Writer(path)
-        self.write_to(self._writer.append)
+        self._journal = Journal(path, default=str)
+        self.write_to(self._journal.append)
 
     def _apply(self, event: dict[str, Any], check: bool) -> None:
         number = int(event["decision"])
@@ -210,27 +234,26 @@ class ContextualSession:
         self._decided = number + 1
 
     def _resolve(self, number: int, reward: float | None, *, write: bool = True) -> None:
-        """Settle one decision and let the policy learn what is due; the state changes last of all."""
+        """Note the reward of one decision and let the policy learn what is due; the state changes last of all."""
         due = [number]
-        settled = {number: reward}
         position = self._next
         if self.order == "decision":
             due = []
-            while position in settled or position in self._rewards:
+            while position == number or position in self._rewards:
                 due.append(position)
                 position += 1
         state, learnt = self.state, self._learnt
-        for each in due:
-            told = settled[each] if each in settled else self._rewards[each]
+        for decision in due:
+            told = reward if decision == number else self._rewards[decision]
             if told is not None:
-                offered, choice = self._waiting[each]
+                offered, choice = self._waiting[decision]
                 state, learnt = self.policy.learn(state, offered, choice, told), learnt + 1
         if write:
-            self._write(log.resolved(number, reward))
+            self._write(_resolved(number, reward))
         self.state, self._learnt, self._next = state, learnt, position
         self._rewards[number] = reward
-        for each in due:
-            del self._waiting[each]
+        for decision in due:
+            del self._waiting[decision]
 
     def _known(self, decision_id: int) -> int:
         if isinstance(decision_id, bool) or not isinstance(decision_id, int | np.integer):
@@ -257,6 +280,85 @@ class ContextualSession:
 
     def _rng(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])
+
+
+def header(policy: AnyPolicy, dimension: int, seed: int, order: str) -> dict[str, Any]:
+    """The first line. A policy that is not of this package is logged by name and cannot be resumed from the log."""
+    known = dataclasses.is_dataclass(policy) and not isinstance(policy, type)
+    return {
+        "event": "start",
+        "format": FORMAT,
+        "policy": type(policy).__name__,
+        "configuration": dataclasses.asdict(cast("Any", policy)) if known else {},
+        "dimension": dimension,
+        "seed": seed,
+        "order": order,
+    }
+
+
+def _chosen(
+    number: int, context_id: Hashable, arms: Floats, choice: Choice, features: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """The line of a decision."""
+    line = {
+        "event": "choose",
+        "decision": number,
+        "context": context_id,
+        "arms": arms.tolist(),
+        "index": choice.index,
+        "propensity": choice.propensity,
+        "bucket": choice.bucket,
+    }
+    return line if features is None else {**line, "features": list(features)}
+
+
+def _resolved(number: int, reward: float | None) -> dict[str, Any]:
+    """The line of a reward, or of its being given up."""
+    return (
+        {"event": "forget", "decision": number}
+        if reward is None
+        else {"event": "learn", "decision": number, "reward": reward}
+    )
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The first line and all events after it; a last line without its end is left out."""
+    if not path.exists():
+        raise InvalidInput(f"There is no log {path}; ContextualSession(policy, path=...) starts one.")
+    try:
+        events = read_journal(path)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error} Restore the log.") from None
+    if not events or events[0].get("event") != "start" or events[0].get("format") != FORMAT:
+        raise InvalidInput(f"{path} is not the log of a contextual session (format {FORMAT}).")
+    return events[0], events[1:]
+
+
+def policy_of(start: dict[str, Any]) -> AnyPolicy:
+    """The policy that the first line of a log describes."""
+    name = start["policy"]
+    if name not in CLASSES:
+        raise InvalidInput(f"The log was written by the policy {name!r}, which is not part of surepick.")
+    policy: AnyPolicy = CLASSES[name](**start["configuration"])
+    return policy
+
+
+def read_decisions(path: str | Path) -> list[LoggedDecision]:
+    """All decisions of a log with their rewards, for off-policy evaluation."""
+    _, events = _read(Path(path))
+    rewards = {event["decision"]: event["reward"] for event in events if event["event"] == "learn"}
+    return [
+        LoggedDecision(
+            event["decision"],
+            event["context"],
+            np.array(event["arms"]),
+            event["index"],
+            event["propensity"],
+            rewards.get(event["decision"]),
+        )
+        for event in events
+        if event["event"] == "choose"
+    ]
 
 
 def _nowhere(line: dict[str, Any]) -> None:

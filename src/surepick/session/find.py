@@ -1,17 +1,135 @@
-"""A search from beginning to end: one question at a time, in batches, or whole stages at once."""
+"""The one loop that asks and files answers, and a whole search in one call."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Protocol, cast
 
+from surepick.answer import Answer
+from surepick.errors import InvalidInput
 from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, run
 from surepick.session.question import Question
 from surepick.session.session import Session
 
-Answer = int | Literal["tie"] | None
-"""1 or 0, "tie", or None for no answer."""
-
 Judge = Callable[[Question], Answer]
 BatchJudge = Callable[[list[Question]], Sequence[Answer]]
+
+GIVE_UP = 3
+"""Failed questions in a row, for each question that the judge takes at once, after which the loop ends."""
+
+COSTLY = ("answer", "tie", "skip")
+"""Events of the log that may have cost something."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer, who gave it, and what it cost; or no answer and why."""
+
+    answer: Answer
+    judge: str | None = None
+    cost: float | None = None
+    """None where nobody is paid."""
+    trouble: str = ""
+
+
+class ReplyingJudge(Protocol):
+    """A judge who takes questions at their own pace: programs side by side, or a person who may change an answer."""
+
+    @property
+    def at_once(self) -> int:
+        """Most questions that are out at the same time."""
+
+    def replies(self, next_question: Callable[[], Question | None]) -> "Iterator[tuple[Question, Reply]]":
+        """Take questions and yield replies as they come, until there is no question and none is out.
+
+        `next_question` gives None where nothing can be asked now; it may give another question after a reply has been
+        yielded, since that is then filed.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionJudge:
+    """A function as a judge: of one question, or with `batch` of a list of up to that many."""
+
+    function: Judge | BatchJudge
+    batch: int | None = None
+
+    @property
+    def at_once(self) -> int:
+        """Most questions in a list."""
+        return self.batch or 1
+
+    def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
+        """Ask the function."""
+        while questions := list(islice(iter(next_question, None), self.at_once)):
+            if self.batch is None:
+                answers: Sequence[Answer] = [cast("Judge", self.function)(questions[0])]
+            else:
+                answers = cast("BatchJudge", self.function)(questions)
+            for question, answer in zip(questions, answers, strict=True):
+                yield question, Reply(answer)
+
+
+@dataclass(eq=False)
+class AskLoop:
+    """Asks a judge what the session wants to know until there is a verdict; every answer is in the log first.
+
+    It ends before that when the judge stops, when nothing more can be asked, or at the limits given here.
+    """
+
+    session: Session
+    judge: ReplyingJudge
+    price: float = 0.0
+    """Of an answer, unless the judge names its cost."""
+    max_cost: float | None = None
+    budget: int | None = None
+    """Most answers in the session, those before this call included."""
+    spent: float = field(init=False)
+    """On all answers of the log, those before this call included."""
+    troubles: list[str] = field(default_factory=list)
+    """Sentences about questions that the judge failed to answer."""
+    ended: str | None = None
+    """"cost cap reached" or "judges failed" where that ended it."""
+    _failures: int = 0
+    _out: int = 0
+    _open: deque[Question] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._open.extend(self.session.outstanding)
+        self.spent = sum(event.get("cost", self.price) for event in self.session.log if event["event"] in COSTLY)
+
+    def run(self, progress: Callable[["AskLoop"], None] = lambda loop: None) -> None:
+        """Ask until the end; `progress` is called after every answer."""
+        # Closing the replies ends the judge's programs and threads, also where filing or `progress` raises.
+        with closing(cast("Any", self.judge.replies(self._next_question))) as replies:
+            for question, reply in replies:
+                self._file(question, reply)
+                progress(self)
+
+    def _next_question(self) -> Question | None:
+        """An open question of an earlier call, a new one, or None where nothing is to be asked now."""
+        if self._failures >= GIVE_UP * self.judge.at_once:
+            self.ended = "judges failed"
+            return None
+        # The slack is for rounding: ten answers at 0.1 fit a cap of 1.
+        if self.max_cost is not None and self.spent + (self._out + 1) * self.price > self.max_cost + 1e-12:
+            self.ended = "cost cap reached"
+            return None
+        if self.budget is not None and self.session.answered + self._out >= self.budget:
+            return None
+        question = self._open.popleft() if self._open else next(iter(self.session.ask(1)), None)
+        self._out += question is not None
+        return question
+
+    def _file(self, question: Question, reply: Reply) -> None:
+        self._out -= 1
+        self.spent += reply.cost or 0.0
+        self._failures = self._failures + 1 if reply.trouble else 0
+        if reply.trouble:
+            self.troubles.append(f"Question {question.id} was skipped: {reply.trouble}.")
+        file_answer(self.session, question.id, reply.answer, judge=reply.judge, cost=reply.cost)
 
 
 def find_best(
@@ -28,7 +146,7 @@ def find_best(
     """Ask the judge until the best item is known with probability 1 − delta.
 
     `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
-    so many questions; an object with a method `wins(vectors, pulls)`, like a simulated world, answers a whole stage
+    that many questions; an object with a method `wins(vectors, pulls)`, like a simulated judge, answers a whole stage
     at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is Anytime.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
@@ -44,14 +162,10 @@ def find_best(
     )
     if isinstance(judge, PlanJudge):
         return run(problem, chosen, judge, seed=seed)
+    if at_once is not None and (at_once < 1 or at_once != int(at_once)):
+        raise InvalidInput(f"at_once must be a whole number of questions, at least 1, got {at_once!r}.")
     session = Session(problem, chosen, seed=seed)
-    while questions := session.ask(at_once or 1):
-        if at_once is None:
-            answers: Sequence[Answer] = [cast("Judge", judge)(questions[0])]
-        else:
-            answers = cast("BatchJudge", judge)(questions)
-        for question, answer in zip(questions, answers, strict=True):
-            file_answer(session, question.id, answer)
+    AskLoop(session, FunctionJudge(judge, at_once)).run()
     return session.verdict()
 
 

@@ -1,8 +1,12 @@
 """A session: the one mutable object. It hands out questions, takes answers, and is a fold over its own log.
 
 Every change is one event (a JSON object) applied by `_apply` and appended to the log, live and in a replay alike; so to
-resume is to replay, and nothing is ever pickled. Stages and verdicts are logged as they were found: a replay derives
-none of them anew. Questions are drawn with default_rng([seed, question number]).
+resume is to replay, and nothing is ever pickled. Stages and verdicts are logged as they were found, and a replay reads
+them instead of computing them again. Questions are drawn with default_rng([seed, question number]).
+
+A stage is *answered* when all its answers are in, *evaluated* when the policy has counted them for good (from then on
+no answer of it can be undone, since that could depend on what the evaluation showed), and the session is *decided* when
+the verdict is reached.
 """
 
 import json
@@ -19,18 +23,16 @@ from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait
 from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.registry import policy_from_json
+from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
 from surepick.session.question import Question
-from surepick.session.stage import AskedStage
-from surepick.session.table import answers_of
-
-Event = dict[str, Any]
+from surepick.session.stage import StageProgress
 
 FORMAT = 3
 """Version of the log's format."""
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _LastForecast:
     """The last forecast, and when and how it was made."""
 
     forecast: Forecast
@@ -51,6 +53,8 @@ class Session:
     <Status.OPEN: 'open'>
     """
 
+    _journal: Journal | None
+
     def __init__(
         self,
         problem: Problem,
@@ -60,9 +64,11 @@ class Session:
         path: str | PathLike[str] | None = None,
     ) -> None:
         policy = policy or Anytime()
-        self._set_up(problem, policy, seed, None if path is None else Path(path))
-        if self._path is not None and self._path.exists() and self._path.stat().st_size:
-            raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
+        self._set_up(problem, policy, seed)
+        if path is not None:
+            if Path(path).exists() and Path(path).stat().st_size:
+                raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') goes on with it.")
+            self._journal = Journal(Path(path))
         self._write(
             {
                 "event": "session",
@@ -73,26 +79,26 @@ class Session:
             }
         )
 
-    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, path: Path | None = None) -> None:
+    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int) -> None:
         self.problem = problem
         self.policy = policy
         self.seed = seed
         self.log: list[Event] = []
-        self._path = path
+        self._journal = None
         self._state = policy.start(problem)
-        self._stages: list[AskedStage] = []
+        self._stages: list[StageProgress] = []
         self._questions: dict[int, Question] = {}
         self._answers: dict[int, int] = {}
         self._changed: set[int] = set()
-        self._sealed = 0
-        self._settled = 0
+        self._evaluated = 0
+        self._logged_evaluations = 0
         self._verdict: Verdict | None = None
-        self._forecast: _Kept | None = None
+        self._forecast: _LastForecast | None = None
 
     @classmethod
     def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
-        """Rebuild a session from its log, as text lines or events; `policy` is needed only for one of your own."""
-        events = [_event(line, number) for number, line in enumerate(lines, 1) if line and line != "\n"]
+        """Rebuild a session from its log, as text lines or events; pass `policy` only if it is not of this package."""
+        events = parse_events(lines)
         if not events or events[0].get("event") != "session":
             raise InvalidInput("A session's log begins with an event 'session'; this one does not.")
         head = events[0]
@@ -116,14 +122,9 @@ class Session:
 
     @classmethod
     def resume(cls, path: str | PathLike[str], *, policy: Policy[Any] | None = None) -> "Session":
-        """Go on with the session whose log is this file; a half-written last line, as a crash leaves it, is cut off."""
-        file = Path(path)
-        text = file.read_text()
-        whole = text[: text.rfind("\n") + 1]
-        if len(whole) < len(text):
-            file.write_text(whole)
-        session = cls.replay(whole.splitlines(), policy=policy)
-        session._path = file
+        """Go on with the session whose log is this file; a half-written last line, left by a crash, is cut off."""
+        session = cls.replay(read_journal(Path(path)), policy=policy)
+        session._journal = Journal(Path(path))
         return session
 
     def to_lines(self) -> list[str]:
@@ -136,15 +137,15 @@ class Session:
             raise InvalidInput(f"ask takes a whole number of questions, at least 1, got {n!r}.")
         asked: list[Question] = []
         while len(asked) < n and self._verdict is None:
-            if not self._stages or not self._stages[-1].unissued.any():
+            if not self._stages or not self._stages[-1].unasked.any():
                 if not self._plan():
                     break
                 continue
-            stage = self._stages[-1]  # the one before had been handed out when this was planned
+            stage = self._stages[-1]  # all questions of the one before had been asked when this one was planned
             number = len(self._questions) + 1
             rng = np.random.default_rng([self.seed, number])
-            drawn = int(rng.integers(stage.unissued.sum()))
-            place = int(np.searchsorted(np.cumsum(stage.unissued), drawn, side="right"))
+            drawn = int(rng.integers(stage.unasked.sum()))
+            place = int(np.searchsorted(np.cumsum(stage.unasked), drawn, side="right"))
             measurement = int(stage.plan.measurements[place])
             either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
             swapped = bool(rng.integers(2)) if either_way else False
@@ -179,11 +180,11 @@ class Session:
 
     def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """No answer is expected any more; one that comes before the stage is evaluated still counts."""
-        self._close({"event": "skip", "id": question} | _source(judge, cost))
+        self._leave_unanswered({"event": "skip", "id": question} | _source(judge, cost))
 
     def tie(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """The judge saw no difference. Logged as such; for the statistics it is a missing answer."""
-        self._close({"event": "tie", "id": question} | _source(judge, cost))
+        self._leave_unanswered({"event": "tie", "id": question} | _source(judge, cost))
 
     def undo(self, question: int | None = None) -> Question:
         """Take back an answer, skip or tie (the last answer unless told), until its stage is evaluated.
@@ -195,9 +196,9 @@ class Session:
                 raise InvalidInput("There is no answer to undo.")
             question = next(reversed(self._answers))
         known = self._question(question)
-        if question not in self._answers and question not in self._stages[known.stage].closed:
+        if question not in self._answers and question not in self._stages[known.stage].without_answer:
             raise InvalidInput(f"Question {question} has no answer to undo.")
-        if known.stage < max(self._sealed, self._settled):
+        if known.stage < self._evaluated:
             raise InvalidInput(
                 f"The answer to question {question} can no longer be undone: its stage {known.stage} has been "
                 "evaluated, and a change now would depend on what it showed."
@@ -208,7 +209,7 @@ class Session:
     @property
     def outstanding(self) -> list[Question]:
         """Questions handed out that have no answer, skip or tie yet, in the order asked."""
-        return [self._questions[one] for stage in self._stages for one in sorted(stage.waiting)]
+        return [self._questions[number] for stage in self._stages for number in sorted(stage.outstanding)]
 
     @property
     def questions(self) -> Mapping[int, Question]:
@@ -226,24 +227,25 @@ class Session:
         return self._verdict
 
     @property
-    def complete_stages(self) -> int:
-        """Length of the longest run of finished stages from the first: what the next look will evaluate."""
-        evaluated = max(self._sealed, self._settled)  # finished for good
-        return next((n for n in range(evaluated, len(self._stages)) if not self._stages[n].finished), len(self._stages))
+    def answered_stages(self) -> int:
+        """Length of the longest run of answered stages from the first: what will be evaluated next."""
+        count = len(self._stages)
+        return next((number for number in range(self._evaluated, count) if not self._stages[number].answered), count)
 
     def verdict(self) -> Verdict:
-        """The verdict: final and for ever once reached, else `open` with what is known on complete stages.
+        """The verdict: final once reached, else `open` with what is known from answered stages.
 
-        An open one has a `forecast` of further questions, simulated when it is looked at.
+        An open one has a `forecast` of further questions, simulated when it is first read.
         """
         if self._verdict is not None:
             return self._verdict
-        self._settle()
+        self._evaluate()
         result = self.policy.verdict(self._state)
         if result.status.final:
             self._do({"event": "verdict", **result.to_json()})
-        elif self.complete_stages > self._sealed:
-            self._do({"event": "look", "stages": self.complete_stages})
+        elif self._evaluated > self._logged_evaluations:
+            # "look" is this evaluation in the log's format: it shows something, so no answer before it can be undone.
+            self._do({"event": "look", "stages": self._evaluated})
         return self._verdict or replace(result, forecaster=self.forecast)
 
     def certificate(self) -> dict[str, Any]:
@@ -254,7 +256,7 @@ class Session:
         reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
         if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
             return Session.replay(self.log[:reached], policy=self.policy).certificate()
-        self._settle()
+        self._evaluate()
         certificate: dict[str, Any] = make(self._state)
         return certificate
 
@@ -267,13 +269,13 @@ class Session:
 
         It is what a simulation goes on from (`identify.forecast.forecast_further`), in another thread if need be.
         """
-        self._settle()
+        self._evaluate()
         return self._state, [stage.as_it_stands(self._questions) for stage in self._stages]
 
     def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
         """How many more questions it will take, with an 80% interval; heuristic.
 
-        It is simulated anew (one search a draw, seconds for a small problem) when a quarter more answers are in than
+        It is simulated again (`draws` searches, seconds for a small problem) when a quarter more answers are in than
         when it was last made; in between it is the last one, less the answers since. So it may be called after every
         answer.
         """
@@ -283,12 +285,12 @@ class Session:
         kept = self._forecast
         if kept is None or kept.made_with != (draws, seed) or outdated(kept.at, self.answered):
             made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
-            kept = self._forecast = _Kept(made, self.answered, (draws, seed))
+            kept = self._forecast = _LastForecast(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
     def _plan(self) -> bool:
-        """Let the policy plan; whether there is something new to hand out."""
-        self._settle()
+        """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
+        self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
         outcome = self.policy.plan(self._state, rng)
         if isinstance(outcome, Plan):
@@ -297,11 +299,11 @@ class Session:
             self._do({"event": "verdict", **outcome.to_json()})
         return not isinstance(outcome, Wait)
 
-    def _settle(self) -> None:
-        """Tell the policy of answers filed since, and close stages that wait for nothing but skipped questions.
+    def _evaluate(self) -> None:
+        """Tell the policy of answers filed since, and evaluate the stages that are answered now.
 
-        A stage is closed only where all before it are finished too: then it is evaluated, and until then each of its
-        answers can be undone. After the verdict nothing changes: what it rests on is what its certificate shows.
+        A stage is evaluated only where all before it are answered too; until then each of its answers can be undone.
+        After the verdict nothing changes: what it rests on is what its certificate shows.
         """
         if self._verdict is not None:
             return
@@ -310,10 +312,10 @@ class Session:
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
             self._state = self.policy.update(self._state, number, tally)
             self._changed.discard(number)
-        for number in range(self._settled, self.complete_stages):
-            if self._stages[number].closed:
+        for number in range(self._evaluated, self.answered_stages):
+            if self._stages[number].without_answer:  # the policy still waits for these, and must be told not to
                 self._state = self.policy.close(self._state, number)
-            self._settled = number + 1
+            self._evaluated = number + 1
 
     def _question(self, question: int) -> Question:
         known = self._questions.get(question)
@@ -323,11 +325,11 @@ class Session:
             )
         return known
 
-    def _close(self, event: Event) -> None:
+    def _leave_unanswered(self, event: Event) -> None:
         known = self._question(event["id"])
         if known.id in self._answers:
             raise InvalidInput(f"Question {known.id} has the answer {self._answers[known.id]}; undo it first.")
-        if known.id not in self._stages[known.stage].closed:
+        if known.id not in self._stages[known.stage].without_answer:
             self._do(event)
 
     def _do(self, event: Event) -> None:
@@ -336,9 +338,8 @@ class Session:
         self._apply(event)
 
     def _write(self, event: Event) -> None:
-        if self._path is not None:
-            with self._path.open("a") as file:
-                file.write(json.dumps(event) + "\n")
+        if self._journal is not None:
+            self._journal.append(event)
         self.log.append(event)
 
     def _apply(self, event: Event) -> None:
@@ -349,18 +350,17 @@ class Session:
         handler(event)
 
     def _on_stage(self, event: Event) -> None:
-        self._sealed = self.complete_stages
-        self._settle()
+        self._count_evaluation()
         plan = Plan.from_json(event)
         self._state = self.policy.apply(self._state, plan)
-        self._stages.append(AskedStage.of(plan))
+        self._stages.append(StageProgress.of(plan))
 
     def _on_question(self, event: Event) -> None:
         stage = self._stages[event["stage"]]
         measurement, swapped = event["measurement"], event["swapped"]
-        stage.unissued[stage.place(measurement)] -= 1
-        stage.waiting.add(event["id"])
-        first, second = (None if one < 0 else self.problem.names[one] for one in self.problem.about[measurement])
+        stage.unasked[stage.place(measurement)] -= 1
+        stage.outstanding.add(event["id"])
+        first, second = (None if item < 0 else self.problem.names[item] for item in self.problem.about[measurement])
         if swapped:
             first, second = second, first
         vector = self.problem.measurements[measurement]
@@ -378,8 +378,8 @@ class Session:
             self._count(question, self._answers.pop(question), -1)
         else:
             stage = self._stages[self._questions[question].stage]
-            stage.closed.discard(question)
-            stage.waiting.add(question)
+            stage.without_answer.discard(question)
+            stage.outstanding.add(question)
 
     def _count(self, question: int, answer: int, by: int) -> None:
         known = self._questions[question]
@@ -387,29 +387,33 @@ class Session:
         place = stage.place(known.measurement)
         stage.pulls[place] += by
         stage.wins[place] += by * (answer ^ known.swapped)
-        stage.closed.discard(question)
-        (stage.waiting.discard if by > 0 else stage.waiting.add)(question)
+        stage.without_answer.discard(question)
+        (stage.outstanding.discard if by > 0 else stage.outstanding.add)(question)
         self._changed.add(known.stage)
 
     def _on_skip(self, event: Event) -> None:
         stage = self._stages[self._questions[event["id"]].stage]
-        stage.waiting.discard(event["id"])
-        stage.closed.add(event["id"])
+        stage.outstanding.discard(event["id"])
+        stage.without_answer.add(event["id"])
         self._changed.add(stage.plan.stage)
 
     _on_tie = _on_skip
 
     def _on_look(self, event: Event) -> None:
-        self._sealed = event["stages"]
+        self._count_evaluation()
 
     def _on_verdict(self, event: Event) -> None:
-        self._settle()
-        self._sealed = self.complete_stages
+        self._count_evaluation()
         self._verdict = Verdict.from_json(event)
+
+    def _count_evaluation(self) -> None:
+        """An event says that everything answered before it was evaluated then; a replay evaluates at the same place."""
+        self._evaluate()
+        self._logged_evaluations = self._evaluated
 
 
 def described(policy: Policy[Any]) -> dict[str, Any]:
-    """A policy as the log has it: name and options, or the name alone of one that does not tell more."""
+    """A policy as the log has it: name and options, or only the name of one without `to_json`."""
     describe = getattr(policy, "to_json", None)
     fields: dict[str, Any] = {"name": policy.name} if describe is None else describe()
     return fields
@@ -417,15 +421,3 @@ def described(policy: Policy[Any]) -> dict[str, Any]:
 
 def _source(judge: str | None, cost: float | None) -> Event:
     return {name: value for name, value in (("judge", judge), ("cost", cost)) if value is not None}
-
-
-def _event(line: str | Event, number: int) -> Event:
-    if isinstance(line, dict):
-        return line
-    try:
-        event = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InvalidInput(f"Line {number} of the log is not JSON ({error}); it may have been cut off.") from None
-    if not isinstance(event, dict):
-        raise InvalidInput(f"Line {number} of the log is not an event but {line[:60]!r}.")
-    return event

@@ -1,4 +1,4 @@
-"""A stage as a session hands it out: what was asked of it, what came back, and what is waited for."""
+"""How far a stage has got: which of its questions were asked, answered, skipped or are waited for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,28 +12,31 @@ from surepick.session.question import Question
 
 
 @dataclass
-class AskedStage:
-    """A stage's questions as they stand; the session changes them as its events say."""
+class StageProgress:
+    """A planned stage and what has become of its questions; the session changes it as its events say."""
 
     plan: Plan
-    unissued: Integers
+    unasked: Integers
+    """How often each measurement of the plan is still to be asked."""
     pulls: Integers
+    """Answers to each measurement ..."""
     wins: Integers
-    waiting: set[int] = field(default_factory=set)
-    """Issued questions without an answer, skip or tie."""
-    closed: set[int] = field(default_factory=set)
+    """... and how many of them were 1, in the order of the problem's pairs."""
+    outstanding: set[int] = field(default_factory=set)
+    """Questions asked that have no answer, skip or tie yet."""
+    without_answer: set[int] = field(default_factory=set)
     """Questions skipped or tied."""
 
     @classmethod
-    def of(cls, plan: Plan) -> "AskedStage":
-        """Nothing of it handed out yet."""
+    def of(cls, plan: Plan) -> "StageProgress":
+        """Nothing of it asked yet."""
         nothing = np.zeros(len(plan.pulls), dtype=np.int64)
         return cls(plan, plan.pulls.copy(), nothing, nothing.copy())
 
     @property
-    def finished(self) -> bool:
-        """Whether nothing of it is left to hand out or to wait for."""
-        return not self.waiting and not self.unissued.any()
+    def answered(self) -> bool:
+        """Whether nothing of it is left to ask or to wait for."""
+        return not self.outstanding and not self.unasked.any()
 
     def place(self, measurement: int) -> int:
         """Where a measurement is in the arrays."""
@@ -41,7 +44,7 @@ class AskedStage:
 
     def as_it_stands(self, questions: Mapping[int, Question]) -> OpenStage:
         """A copy for simulations, with what is still to be answered."""
-        left = self.unissued.copy()
-        for question in self.waiting:
+        left = self.unasked.copy()
+        for question in self.outstanding:
             left[self.place(questions[question].measurement)] += 1
         return OpenStage(self.plan, self.pulls.copy(), self.wins.copy(), left)

@@ -1,11 +1,11 @@
 """Where studies live: an append-only log in SQLite or PostgreSQL, judges' messages, and the planner between them.
 
-Reading order: `schema`, `judging` (what judges do), `planner` (what follows from it), `verify`; `streams` by itself.
+Reading order: `schema`, `question_queue` (what judges do), `log` and `planner` (what follows from it), `verify`;
+`streams` is independent of the others.
 """
 
-from surepick.store.database import Database, open_database
-from surepick.store.errors import Conflict, Forbidden, NotFound
-from surepick.store.group_commit import Writer
+from surepick.store.database import Conflict, Database, Forbidden, NotFound, open_database
+from surepick.store.group_commit import GroupCommit
 from surepick.store.planner import Planner
 
-__all__ = ["Conflict", "Database", "Forbidden", "NotFound", "Planner", "Writer", "open_database"]
+__all__ = ["Conflict", "Database", "Forbidden", "GroupCommit", "NotFound", "Planner", "open_database"]

@@ -1,7 +1,12 @@
-"""A database by URL: SQLite in WAL mode or PostgreSQL, brought to the newest schema when it is opened."""
+"""A database by URL (SQLite in WAL mode or PostgreSQL), its transactions, and leases on its rows.
 
-from collections.abc import Iterator
+`open_database` connects and migrates; `Database` gives transactions; `Lease` lets one of several processes work on a
+row. What the store refuses besides unusable input is here too: `NotFound`, `Conflict`, `Forbidden`.
+"""
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -12,17 +17,36 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, SurepickError
 
 BUSY_SECONDS = 30.0
-"""How long a writer waits for another one on SQLite; all writes are short."""
+"""How long a write transaction waits for another one on SQLite; all of them are short."""
 
 _WRITES = "surepick_writes"
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
 
 
+class NotFound(SurepickError):
+    """There is no such study, question, judge or item, or it belongs to somebody else."""
+
+
+class Conflict(SurepickError):
+    """It contradicts what was recorded or decided before; nothing was changed."""
+
+
+class Forbidden(SurepickError):
+    """The judge's link was revoked."""
+
+
 class Database:
-    """Short transactions on one database. `reading()` and `writing()` give a connection inside a transaction."""
+    """Short transactions on one database. `reading()` and `writing()` give a connection inside a transaction.
+
+    PostgreSQL runs at its default isolation, READ COMMITTED. Whoever decides by what was read locks the row first
+    (SELECT ... FOR UPDATE) or puts the condition into the UPDATE itself, which PostgreSQL checks again after it waited
+    for the row. Rows of one table are locked in the order of their keys. Where two transactions wait for each other all
+    the same, PostgreSQL ends one of them, and its work is repeated (`GroupCommit`, `Planner.round`). SQLite has one
+    write transaction at a time.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = clean_url(url)
@@ -43,39 +67,113 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A consistent view; nothing is written."""
+        """A transaction that only reads. On SQLite it sees one snapshot, on PostgreSQL one per statement."""
         with self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that is committed at the end, or undone by an exception.
+        """A transaction that is committed at the end, or rolled back by an exception.
 
-        Without `durable` the commit does not wait for the disk. A power cut may then take the last such commits, never
-        ones before a durable commit: good enough for what can be derived again.
+        Without `durable` the commit does not wait for the disk. A power cut may then lose the last such commits, but
+        none before a durable one: good enough for what can be derived again from judges' messages, which are durable.
         """
         with (self._durable if durable else self._quick).begin() as connection:
             yield connection
 
     def insert_new(self, table: sa.Table) -> Any:
-        """An INSERT that leaves rows alone which are there already."""
+        """An INSERT that skips rows whose key is there already."""
         made = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
         return made.on_conflict_do_nothing()
 
     def migrate(self) -> None:
-        """Bring the schema up to date; of several processes that start at once one does it."""
+        """Bring the schema up to date; of several processes that start together one does it, the others wait."""
         with self.writing() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
             command.upgrade(_alembic(connection), "head")
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
 
+@dataclass(frozen=True)
+class Lease:
+    """Columns by which at most one holder works on a row at a time; a holder that died keeps it until a deadline only.
+
+    A row is available when nobody holds it or the deadline has passed. To claim is an UPDATE with that condition:
+    whoever changes the row has it. To renew is to move the deadline, to release is to clear it. Deadlines are compared
+    with the clock of the process that asks, so clocks of machines on one database must agree to well within a lease.
+
+    A deadline alone does not stop a slow holder that believes in an expired lease. Where that matters the row has a
+    term as well, which grows with every change of the holder and which each of its transactions compares
+    (`Planner._lock`).
+
+    Conditions have the parameters `now` and, where there is a column for it, `holder`.
+    """
+
+    key: sa.Column[Any]
+    until: sa.Column[Any]
+    holder: sa.Column[Any] | None = None
+    """Null while nobody holds the row. Without this column only the deadline tells."""
+
+    @property
+    def never_claimed(self) -> sa.ColumnElement[bool]:
+        """Rows that nobody holds or held since the last release."""
+        return sa.false() if self.holder is None else self.holder.is_(None)
+
+    @property
+    def expired(self) -> sa.ColumnElement[bool]:
+        """Rows whose holder let the deadline pass."""
+        late = self.until < sa.bindparam("now")
+        return late if self.holder is None else sa.and_(self.holder.is_not(None), late)
+
+    @property
+    def available(self) -> sa.ColumnElement[bool]:
+        """Rows that `holder` may claim: held by nobody, by itself, or by one whose deadline has passed."""
+        if self.holder is None:
+            return self.expired
+        return sa.or_(self.never_claimed, self.holder == sa.bindparam("holder"), self.until < sa.bindparam("now"))
+
+    def claim(
+        self, connection: sa.Connection, row: str, *, now: float, seconds: float, holder: str | None = None, **more: Any
+    ) -> bool:
+        """Take or keep the row, and set the columns `more` with it; whether it was available."""
+        claimed = connection.execute(
+            sa.update(self.key.table)
+            .where(self.key == row, self.available)
+            .values({self.until.name: now + seconds, **self._held_by(holder), **more}),
+            {"now": now, "holder": holder},
+        )
+        return claimed.rowcount == 1
+
+    def claim_locked(self, connection: sa.Connection, deadlines: Mapping[str, float], holder: str, **more: Any) -> None:
+        """Take rows that this transaction has locked, or keep rows held already, each with a deadline of its own."""
+        if deadlines:
+            connection.execute(
+                sa.update(self.key.table)
+                .where(self.key == sa.bindparam("row"))
+                .values({self.until.name: sa.bindparam("deadline"), **self._held_by(holder), **more}),
+                [{"row": row, "deadline": deadline} for row, deadline in deadlines.items()],
+            )
+
+    def extend(self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float, **more: Any) -> None:
+        """Move the deadline of rows that are held, and set the columns `more` with it; 0 lets it pass now."""
+        connection.execute(sa.update(self.key.table).where(*rows).values({self.until.name: until, **more}))
+
+    def release(
+        self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float = 0.0, **more: Any
+    ) -> None:
+        """Make rows available at once, or without a holder's column from `until` on, and set the columns `more`."""
+        self.extend(connection, *rows, until=until, **self._held_by(None), **more)
+
+    def _held_by(self, holder: str | None) -> dict[str, str | None]:
+        return {} if self.holder is None else {self.holder.name: holder}
+
+
 def open_database(url: str) -> Database:
-    """Connect and migrate, or say in one sentence why not."""
+    """Connect and migrate, or raise InvalidInput with the reason in one sentence."""
     database = Database(url)
     try:
         database.migrate()
@@ -88,8 +186,8 @@ def open_database(url: str) -> Database:
 
 
 def clean_url(url: str) -> sa.URL:
-    """The URL with the driver surepick uses, or a sentence about what is accepted."""
-    accepted = "sqlite:///surepick.db and postgresql://user@host/name are such"
+    """The URL with the driver that surepick uses; InvalidInput says which URLs are accepted."""
+    accepted = "use one like sqlite:///surepick.db or postgresql://user@host/name"
     try:
         given = make_url(url)
     except ArgumentError:
@@ -111,14 +209,15 @@ def _alembic(connection: sa.Connection) -> Config:
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    """Autocommit mode, so that `_begin_sqlite` begins transactions."""
+    """Autocommit mode, because `_begin_sqlite` begins the transactions: Python's driver would begin them too late."""
     connection.isolation_level = None
     for pragma in ("journal_mode = WAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """Writers queue at the beginning, where waiting is allowed, never at their first write, where it is an error."""
+    # BEGIN IMMEDIATE takes the write lock at once. A transaction that read first and asked for the lock at its first
+    # write would not wait for another one but fail: its snapshot could be out of date.
     writes = connection.get_execution_options().get(_WRITES)
     if writes:
         connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if writes == 'durable' else 'NORMAL'}")

@@ -1,8 +1,4 @@
-"""Group commit: all writes of a process go through one thread, and many of them share a transaction.
-
-A commit costs a write to the disk, however much is in it. While one is under way further requests queue up and are
-committed together by the next; each is acknowledged only after its own commit.
-"""
+"""Group commit: judges' requests of a process go through one thread, and many of them share a transaction."""
 
 import queue
 import threading
@@ -16,46 +12,56 @@ import sqlalchemy as sa
 from surepick.errors import SurepickError
 from surepick.store.database import Database
 
-Handler = Callable[[Database, sa.Connection, Sequence[Any]], Sequence[Any]]
-"""Does several requests of one kind; a refused one gives the exception as its result, and has written nothing."""
+MOST_REQUESTS = 500
+"""Requests that share a transaction at most: a larger one would let its first request wait too long."""
 
-AT_ONCE = 500
-"""Requests that share a transaction at most."""
+Handler = Callable[[Database, sa.Connection, Sequence[Any]], Sequence[Any]]
+"""Carries out several requests of one kind inside one transaction; one result per request, in the same order.
+
+A refused request has the exception as its result and has written nothing: an exception raised instead would roll back
+the requests of others.
+"""
 
 _Job = tuple[Handler, Any, "Future[Any]"]
 
 
-class Writer:
-    """Takes requests from any thread; `close` finishes what is queued."""
+class GroupCommit:
+    """One thread that carries out requests of any other, many in one transaction; `close` carries out what is queued.
+
+    A commit costs a write to the disk, however much is in it. While one commit is under way further requests queue up,
+    and the next transaction carries them out together. Each request is acknowledged only after its own commit, so
+    whatever a judge was told is on the disk.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="group commit", daemon=True)
         self._thread.start()
 
     def submit(self, handler: Handler, request: Any) -> "Future[Any]":
-        """The result, once it is committed."""
+        """A future of the handler's result; it is set once the transaction is committed."""
         future: Future[Any] = Future()
         self._jobs.put((handler, request, future))
         return future
 
     def close(self) -> None:
-        """Finish what is queued, then stop."""
+        """Carry out what is queued, then stop."""
         self._jobs.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             jobs = [job]
-            while len(jobs) < AT_ONCE and not self._jobs.empty():
+            while len(jobs) < MOST_REQUESTS and not self._jobs.empty():
                 following = self._jobs.get()
                 if following is None:
                     self._jobs.put(None)
                     break
                 jobs.append(following)
-            # From here on a caller who went away can no longer cancel.
-            wanted = [each for each in jobs if each[2].set_running_or_notify_cancel()]
+            # A request whose caller went away is dropped here. After this it can no longer be cancelled: its rows may
+            # be committed, and the result must say so.
+            wanted = [job for job in jobs if job[2].set_running_or_notify_cancel()]
             if wanted:
                 self._commit(wanted)
 
@@ -65,8 +71,8 @@ class Writer:
             with self._database.writing() as connection:
                 for handler, group in groupby(jobs, key=lambda job: job[0]):
                     results.extend(handler(self._database, connection, [request for _, request, _ in group]))
-        except Exception as error:  # of the database, or a bug: nothing of the transaction is there
-            if len(jobs) > 1:
+        except Exception as error:  # from the database, or a bug: the whole transaction was rolled back
+            if len(jobs) > 1:  # one of them broke it; alone, the others succeed
                 for job in jobs:
                     self._commit([job])
             else:

@@ -1,19 +1,21 @@
-"""The planner: files judges' messages into the log, evaluates, and keeps questions ready so that nobody waits.
+"""The planner: ingests judges' messages, evaluates the evidence, and keeps questions ready so that nobody waits.
 
-Any number of planners, in any processes and on any machines, can share a database. A study is tended by the one that
-holds its lease; each of its transactions begins by locking the study and checking that, so one
-that was overtaken writes nothing.
+Any number of planners, in any processes and on any machines, can share a database. The one that holds a study's lease
+plans it (`StudyLease`); each of its transactions begins by locking the study and checking the lease's term, so one that
+was overtaken writes nothing. A round does for each study with work:
 
-    1. file      messages and expired questions become events; stages that are complete now are sealed
-    2. think     the session plans or evaluates, however long that takes
+    1. ingest    messages and expired questions become events; stages that are answered now can no longer be undone
+    2. plan      the session plans or evaluates, however long that takes
     3. publish   new stages, questions and the verdict are written
 
-File and publish are one short transaction each; while the session thinks none is open. Only a final verdict waits for
-the disk: all else would be derived again.
+Steps 1 and 3 are one short transaction each; during step 2 none is open, so judges are not held up by it. Only a final
+verdict waits for the disk: everything else would be derived again from the messages, which are durable before they are
+acknowledged.
 """
 
 import json
 import logging
+import math
 import secrets
 import time
 from collections.abc import Callable
@@ -25,23 +27,30 @@ import sqlalchemy as sa
 from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
-from surepick.store import ingest as filing
 from surepick.store import log
-from surepick.store import planner_queries as need
 from surepick.store.database import Database
-from surepick.store.schema import looks, questions, studies
+from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, messages, questions, studies
 
 LEASE_SECONDS = 5.0
-"""A planner that says nothing for so long has lost its studies; `Planner.renew` is called more often than that."""
+"""A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
 
 IDLE_SECONDS = 60.0
-"""A study without any work for so long is given back and forgotten."""
+"""A study without any work for this long is released and its session dropped from memory."""
 
-LOOK_SHARE = 0.2
-"""Looking at the evidence between plans takes at most this share of the time."""
+EVALUATION_SHARE = 0.2
+"""Evaluating the evidence between plans takes at most this share of the time."""
 
 SHOWN_RIVALS = 20
-"""Closest rivals whose evidence is kept for the picture of its growth."""
+"""Closest rivals whose evidence is kept for the chart of its growth."""
+
+READY = 3
+"""Questions kept ready for a study that nobody asks about at the moment."""
+
+AHEAD_SECONDS = 2.0
+AHEAD_SHARE = 1.5
+"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready."""
+
+MOST_READY = 5_000
 
 logger = logging.getLogger("surepick.planner")
 
@@ -51,34 +60,37 @@ class Overtaken(Exception):
 
 
 @dataclass
-class _Hand:
-    """A study in hand: its session, and how much of that is in the database."""
+class StudyLease:
+    """A study that this planner holds: its session, and how much of the session is in the database."""
 
     term: int
+    """Of the lease; a larger one in the database means that another planner has taken over."""
     phase: int
     session: Session
     head: int
     """Events in the database, of all phases."""
     written: int
     """Events of the session's log in the database."""
-    sealed: int
+    evaluated_stages: int
+    """Stages whose answers are all in and may have been evaluated: they can no longer be undone."""
     touched: float
-    ours_until: float = 0.0
-    """Until then nobody else can have claimed it."""
-    looked: int = 0
-    """Stages that were complete at the last look at the evidence."""
-    look_from: float = 0.0
-    """No look before this time."""
+    trusted_until: float = 0.0
+    """Nobody else can have claimed the study before this time: half a lease after it was last confirmed."""
+    stages_at_evaluation: int = 0
+    """`evaluated_stages` at the last evaluation."""
+    evaluate_from: float = 0.0
+    """No evaluation before this time."""
     waits: bool = False
-    """Whether nothing can be planned before further answers are filed."""
+    """Whether nothing can be planned before further answers are ingested."""
 
-    def wants_look(self, now: float) -> bool:
-        """Whether there is something new to see."""
-        return self.session.final is None and self.sealed > self.looked and now >= self.look_from
+    def evaluation_due(self, now: float) -> bool:
+        """Whether there is something new to evaluate, and time for it."""
+        news = self.evaluated_stages > self.stages_at_evaluation
+        return self.session.final is None and news and now >= self.evaluate_from
 
 
 class Planner:
-    """Tends studies, one after the other; `round` is called again and again."""
+    """Plans studies, one after the other; `round` is called again and again."""
 
     def __init__(
         self,
@@ -89,174 +101,190 @@ class Planner:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name = name or secrets.token_urlsafe(9)
-        self._linger = linger  # messages wait so many seconds to be filed together
+        self._linger = linger  # seconds that messages wait, so that several enter the log in one transaction
         self._database = database
         self._clock = clock
-        self._hands: dict[str, _Hand] = {}
-        self._rest: dict[str, float] = {}
+        self._held: dict[str, StudyLease] = {}
+        self._retry_from: dict[str, float] = {}
 
     def round(self) -> bool:
-        """Tend every study that needs it, once; whether there was anything to do."""
+        """Plan every study that has work, once; whether there was any."""
         now = self._clock()
         with self._database.reading() as connection:
-            filing_due, questions_due = need.due(connection, self.name, now, self._linger)
-        idle = {study for study, hand in self._hands.items() if hand.waits}
-        looks_due = {study for study, hand in self._hands.items() if hand.wants_look(now)}
-        wanted = (filing_due | (questions_due - idle) | looks_due) - {
-            study for study, until in self._rest.items() if until > now
-        }
-        for study in sorted(wanted):
+            messages_due, questions_due = studies_due(connection, self.name, now, self._linger)
+        waiting = {study for study, lease in self._held.items() if lease.waits}
+        evaluation_due = {study for study, lease in self._held.items() if lease.evaluation_due(now)}
+        failed = {study for study, until in self._retry_from.items() if until > now}
+        due = (messages_due | (questions_due - waiting) | evaluation_due) - failed
+        for study in sorted(due):
             try:
-                self._tend(study)
+                self._plan_study(study)
             except Overtaken:
-                self._hands.pop(study, None)
+                self._held.pop(study, None)
             except sa.exc.DBAPIError:  # a deadlock or a lost connection: nothing was written
                 logger.exception("Study %s is tried again in a second.", study)
-                self._rest[study] = now + 1.0
+                self._retry_from[study] = now + 1.0
             except Exception:  # one study's trouble must not stop the others
                 logger.exception("Study %s cannot be planned; it is tried again in a minute.", study)
-                self._hands.pop(study, None)
-                self._rest[study] = now + 60.0
-        for study, hand in list(self._hands.items()):
-            # One that waits for answers, and would be claimed and replayed at once, is kept.
-            if hand.touched < now - IDLE_SECONDS and study not in questions_due:
-                del self._hands[study]
+                self._held.pop(study, None)
+                self._retry_from[study] = now + 60.0
+        for study, lease in list(self._held.items()):
+            # One that waits for answers would be claimed and replayed again at once, so it is kept.
+            if lease.touched < now - IDLE_SECONDS and study not in questions_due:
+                del self._held[study]
                 release(self._database, self.name, study)
-        return bool(wanted)
+        return bool(due)
 
     def renew(self) -> None:
-        """Keep the leases of all studies in hand; may be called from another thread while `round` is thinking."""
-        held = list(self._hands)
+        """Keep the leases of all studies held; may be called from another thread while `round` is planning."""
+        held = list(self._held)
         if held:
             with self._database.writing(durable=False) as connection:
-                connection.execute(
-                    sa.update(studies)
-                    .where(studies.c.planner == self.name, studies.c.id.in_(held))
-                    .values(planner_until=self._clock() + LEASE_SECONDS)
-                )
+                ours = (studies.c.planner == self.name, studies.c.id.in_(held))
+                PLANNER_LEASE.extend(connection, *ours, until=self._clock() + LEASE_SECONDS)
 
-    def _tend(self, study: str) -> None:
-        hand = self._claim(study)
-        if hand is None:
+    def _plan_study(self, study: str) -> None:
+        lease = self._claim(study)
+        if lease is None:
             return
-        hand.touched = self._clock()
+        lease.touched = self._clock()
         try:
-            self._file(study, hand)
-            self._top_up(study, hand)
-            if hand.wants_look(self._clock()):
-                self._look(study, hand)
+            self._ingest(study, lease)
+            self._top_up(study, lease)
+            if lease.evaluation_due(self._clock()):
+                self._evaluate(study, lease)
         except BaseException:
-            self._hands.pop(study, None)  # the session may be ahead of the database; the next claim replays
+            self._held.pop(study, None)  # the session may be ahead of the database; the next claim replays the log
             raise
 
-    def _claim(self, study: str) -> _Hand | None:
-        """The study, if it is ours or free; replayed from the log unless we held it all the time."""
+    def _claim(self, study: str) -> StudyLease | None:
+        """The study, if it is available; its log is replayed unless this planner held it all the time."""
         now = self._clock()
-        hand = self._hands.get(study)
-        if hand is not None and now < hand.ours_until:
-            return hand
+        lease = self._held.get(study)
+        if lease is not None and now < lease.trusted_until:
+            return lease  # saves a transaction; `_lock` checks the term anyway before anything is written
         with self._database.writing(durable=False) as connection:
-            row = connection.execute(_locked, {"the_study": study}).mappings().one()
-            ours = row["planner"] == self.name
-            if not ours and row["planner"] is not None and row["planner_until"] >= now:
+            ours = studies.c.planner == self.name
+            term = sa.case((ours, studies.c.term), else_=studies.c.term + 1)
+            if not PLANNER_LEASE.claim(connection, study, now=now, seconds=LEASE_SECONDS, holder=self.name, term=term):
                 return None
-            term = row["term"] if ours else row["term"] + 1
-            connection.execute(
-                sa.update(studies)
-                .where(studies.c.id == study)
-                .values(planner=self.name, planner_until=now + LEASE_SECONDS, term=term)
-            )
-        if hand is None or hand.term != term:
+            row = connection.execute(_locked, {"the_study": study}).one()
+        if lease is None or lease.term != row.term:
             with self._database.reading() as connection:
-                session = log.fold(connection, study, row["phase"])
-            hand = _Hand(term, row["phase"], session, row["head"], len(session.log), row["sealed"], now)
-            self._hands[study] = hand
-        hand.ours_until = now + LEASE_SECONDS / 2
-        return hand
+                session = log.replay(connection, study, row.phase)
+            lease = StudyLease(
+                row.term, row.phase, session, row.head, len(session.log), row.evaluated_stages, touched=now
+            )
+            self._held[study] = lease
+        lease.trusted_until = now + LEASE_SECONDS / 2
+        return lease
 
-    def _lock(self, connection: sa.Connection, study: str, hand: _Hand) -> None:
+    def _lock(self, connection: sa.Connection, study: str, lease: StudyLease) -> None:
         """Lock the study's row until the transaction ends; raises Overtaken where the study is another's by now."""
         row = connection.execute(_locked, {"the_study": study}).one()
-        if row.planner != self.name or row.term != hand.term:
+        if row.planner != self.name or row.term != lease.term:
             raise Overtaken
 
-    def _file(self, study: str, hand: _Hand) -> None:
-        """Judges' messages and expired questions into the log, and the stages that are complete by that sealed."""
-        now, session = self._clock(), hand.session
+    def _ingest(self, study: str, lease: StudyLease) -> None:
+        """Append judges' messages and expired questions to the log; count the stages that are answered by that."""
+        now, session = self._clock(), lease.session
         with self._database.writing(durable=False) as connection:
-            self._lock(connection, study, hand)
-            seq = filing.file_messages(connection, study, hand.phase, session, hand.head, now)
-            if seq == hand.head:
+            self._lock(connection, study, lease)
+            head = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
+            if head == lease.head:
                 return
-            sealed = max(hand.sealed, session.complete_stages)
-            self._update(connection, study, head=seq, sealed=sealed, answered=session.answered)
-        hand.head, hand.written, hand.sealed, hand.waits = seq, len(session.log), sealed, False
+            # Committed before the session evaluates these stages: from here on `undo_answers` refuses to change them,
+            # so no judge can take back an answer after its stage was evaluated.
+            stages = max(lease.evaluated_stages, session.answered_stages)
+            self._update(connection, study, head=head, evaluated_stages=stages, answers=session.answered)
+        lease.head, lease.written, lease.evaluated_stages, lease.waits = head, len(session.log), stages, False
 
-    def _top_up(self, study: str, hand: _Hand) -> None:
+    def _top_up(self, study: str, lease: StudyLease) -> None:
         """Plan as many questions as are wanted."""
-        if hand.session.final is not None or hand.waits:
+        if lease.session.final is not None or lease.waits:
             return
         with self._database.reading() as connection:
-            wanted = need.questions_wanted(connection, study, hand.phase, self._clock())
+            wanted = questions_wanted(connection, study, lease.phase, self._clock())
         if wanted < 1:
             return
         notice, asked = "", []
         try:
-            asked = hand.session.ask(wanted)
+            asked = lease.session.ask(wanted)
         except CannotClose as error:
             notice = str(error)
-        hand.waits = len(asked) < wanted
-        self._publish(study, hand, asked, hand.session.final, notice=notice, demand=0)
+        lease.waits = len(asked) < wanted
+        self._publish(study, lease, asked, lease.session.final, notice=notice, demand=0)
 
-    def _look(self, study: str, hand: _Hand) -> None:
-        """Evaluate what is complete, and show it."""
+    def _evaluate(self, study: str, lease: StudyLease) -> None:
+        """Evaluate the evidence of the answered stages, and publish the verdict so far."""
         begun = self._clock()
         try:
-            verdict = hand.session.verdict()
+            verdict = lease.session.verdict()
         except CannotClose:
             verdict = None
-        hand.looked = hand.sealed
-        hand.look_from = self._clock() + (self._clock() - begun) / LOOK_SHARE
+        lease.stages_at_evaluation = lease.evaluated_stages
+        lease.evaluate_from = self._clock() + (self._clock() - begun) / EVALUATION_SHARE
         if verdict is not None:
-            self._publish(study, hand, [], verdict)
+            self._publish(study, lease, [], verdict)
 
-    def _publish(self, study: str, hand: _Hand, asked: list[Question], verdict: Verdict | None, **changes: Any) -> None:
-        """Write what the session came to."""
-        now, entries = self._clock(), hand.session.log[hand.written :]
-        head = hand.head + len(entries)
+    def _publish(
+        self, study: str, lease: StudyLease, asked: list[Question], verdict: Verdict | None, **changes: Any
+    ) -> None:
+        """Write the session's new events, the questions asked and the verdict, in one transaction."""
+        now, entries = self._clock(), lease.session.log[lease.written :]
+        head = lease.head + len(entries)
         if verdict is not None:
             changes |= {"verdict": json.dumps(verdict.to_json())}
             if verdict.status.final:
-                changes |= {"decided": now, "certificate": _certificate(hand.session, verdict)}
+                changes |= {"decided": now, "certificate": _certificate(lease.session, verdict)}
+        # A final verdict must not be shown and then lost: judges were told that the study is over.
         with self._database.writing(durable=verdict is not None and verdict.status.final) as connection:
-            self._lock(connection, study, hand)
-            log.append(connection, study, hand.phase, hand.head, entries, now)
+            self._lock(connection, study, lease)
+            log.append(connection, study, lease.phase, lease.head, entries, now)
             if asked:
                 connection.execute(
-                    sa.insert(questions), [_question_row(study, hand.phase, question) for question in asked]
+                    sa.insert(questions), [_question_row(study, lease.phase, question) for question in asked]
                 )
             if verdict is not None:
-                _keep_look(connection, study, hand.phase, head, hand.session.answered, verdict, now)
+                _record_evaluation(connection, study, lease.phase, head, lease.session.answered, verdict, now)
             self._update(connection, study, head=head, **changes)
-        hand.head, hand.written = head, len(hand.session.log)
+        lease.head, lease.written = head, len(lease.session.log)
 
     def _update(self, connection: sa.Connection, study: str, **changes: Any) -> None:
-        connection.execute(
-            sa.update(studies)
-            .where(studies.c.id == study)
-            .values(planner_until=self._clock() + LEASE_SECONDS, **changes)
-        )
+        PLANNER_LEASE.extend(connection, studies.c.id == study, until=self._clock() + LEASE_SECONDS, **changes)
 
 
 def release(database: Database, planner: str, study: str | None = None) -> None:
-    """Give back a study, or all that this planner holds, so that another need not wait for the lease to run out."""
-    held = studies.c.planner == planner
+    """Give back a study, or all that this planner holds, so that another need not wait for the lease to expire."""
+    held = [studies.c.planner == planner] if study is None else [studies.c.planner == planner, studies.c.id == study]
     with database.writing() as connection:
-        connection.execute(
-            sa.update(studies)
-            .where(held if study is None else sa.and_(held, studies.c.id == study))
-            .values(planner=None, planner_until=0.0)
-        )
+        PLANNER_LEASE.release(connection, *held)
+
+
+def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
+    """Studies with messages or expired questions to ingest, and those that run low on questions.
+
+    Only such as this planner may claim. Messages are due when they are `linger` seconds old.
+    """
+    known = {"holder": planner, "now": now, "before": now - linger}
+    ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
+    low = {
+        row.id
+        for row in connection.execute(_supply, known | {"since": now - AHEAD_SECONDS})
+        if row.ready < _wanted(row.recent, row.demand)
+    }
+    return ingest, low
+
+
+def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float) -> int:
+    """How many more questions should be ready."""
+    row = connection.execute(_supply_of_one, {"the_study": study, "since": now - AHEAD_SECONDS}).first()
+    return 0 if row is None or row.phase != phase else _wanted(row.recent, row.demand) - row.ready
+
+
+def _wanted(recent: int, demand: int) -> int:
+    """Questions that should be ready, by how many were handed out lately and how many a judge asked for in vain."""
+    return min(max(READY + math.ceil(AHEAD_SHARE * recent), demand), MOST_READY)
 
 
 def _certificate(session: Session, verdict: Verdict) -> str | None:
@@ -277,12 +305,12 @@ def _question_row(study: str, phase: int, question: Question) -> dict[str, Any]:
         "stage": question.stage,
         "first": question.first,
         "second": question.second,
-        "closed": False,
+        "answered": False,
     }
 
 
-def _keep_look(
-    connection: sa.Connection, study: str, phase: int, seq: int, answered: int, verdict: Verdict, now: float
+def _record_evaluation(
+    connection: sa.Connection, study: str, phase: int, seq: int, answers: int, verdict: Verdict, now: float
 ) -> None:
     body = {
         "status": str(verdict.status),
@@ -290,15 +318,51 @@ def _keep_look(
         "surviving": len(verdict.surviving),
         "evidence": {rival.name: rival.evidence for rival in verdict.rivals[:SHOWN_RIVALS]},
     }
-    row = {"study": study, "seq": seq, "phase": phase, "at": now, "answered": answered, "body": json.dumps(body)}
-    connection.execute(sa.delete(looks).where(looks.c.study == study, looks.c.seq == seq))
-    connection.execute(sa.insert(looks).values(**row))
+    row = {"study": study, "seq": seq, "phase": phase, "at": now, "answers": answers, "body": json.dumps(body)}
+    connection.execute(sa.delete(evaluations).where(evaluations.c.study == study, evaluations.c.seq == seq))
+    connection.execute(sa.insert(evaluations).values(**row))
 
 
 _locked = (
     sa.select(
-        studies.c.planner, studies.c.planner_until, studies.c.term, studies.c.phase, studies.c.head, studies.c.sealed
+        studies.c.planner,
+        studies.c.term,
+        studies.c.phase,
+        studies.c.head,
+        studies.c.evaluated_stages,
     )
     .where(studies.c.id == sa.bindparam("the_study"))
     .with_for_update()
 )
+
+_askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
+
+_with_messages = (
+    sa.select(messages.c.study)
+    .distinct()
+    .join(studies, studies.c.id == messages.c.study)
+    .where(messages.c.seq.is_(None), messages.c.at <= sa.bindparam("before"), PLANNER_LEASE.available)
+)
+
+_with_expired = (
+    sa.select(questions.c.study)
+    .distinct()
+    .join(studies, sa.and_(studies.c.id == questions.c.study, studies.c.phase == questions.c.phase))
+    .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER_LEASE.available)
+)
+
+_ready = (
+    sa.select(sa.func.count())
+    .where(questions.c.study == studies.c.id, QUESTION_LEASE.never_claimed, questions.c.phase == studies.c.phase)
+    .scalar_subquery()
+    .label("ready")
+)
+_recent = (
+    sa.select(sa.func.count())
+    .where(questions.c.study == studies.c.id, questions.c.leased_at > sa.bindparam("since"))
+    .scalar_subquery()
+    .label("recent")
+)
+_supply_of_all = sa.select(studies.c.id, studies.c.phase, studies.c.demand, _ready, _recent).where(_askable)
+_supply = _supply_of_all.where(PLANNER_LEASE.available)
+_supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))

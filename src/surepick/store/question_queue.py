@@ -1,7 +1,8 @@
-"""What judges do: take questions, answer, skip, say "tie", undo. Handlers for the `Writer`, many requests at once.
+"""What judges do: lease questions, answer, skip, say "tie", undo. Handlers for `GroupCommit`, many requests at once.
 
-A message is one row, and its key (question, turn) makes it idempotent: the same again changes nothing, something else
-is refused. An answer after a skip still counts; after an undo the question is open for another turn.
+A message is one row, and its key (question, turn) makes it idempotent: the same message again changes nothing, another
+one for the same turn is refused. So a judge's page repeats a request until it is acknowledged, and no answer is lost or
+counted twice. An answer after a skip still counts; after an undo the question is open for another turn.
 """
 
 import json
@@ -11,21 +12,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.errors import InvalidInput, SurepickError
-from surepick.store.database import Database
-from surepick.store.errors import Conflict, Forbidden, NotFound
-from surepick.store.schema import judges, messages, questions, studies
-
-PAIR_WORDS = ("a", "b", "tie", "skip")
-SINGLE_WORDS = ("yes", "no", "skip")
+from surepick.store.database import Conflict, Database, Forbidden, NotFound
+from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
 
 
 @dataclass(frozen=True)
-class Take:
-    """A judge wants to have n questions in hand."""
+class LeaseQuestions:
+    """A judge wants to hold n questions."""
 
     study: str
     judge: str
@@ -34,19 +32,19 @@ class Take:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The questions a judge has in hand now, and whether there will be more."""
+class LeasedQuestions:
+    """The questions a judge holds now, and whether there will be more."""
 
     questions: tuple[sa.RowMapping, ...]
     open: bool
-    """False where the study is over or has its verdict: then there is no need to come back."""
+    """False where the study is closed or decided: then there is no need to ask again."""
     until: tuple[float, ...]
-    """When each is no longer waited for."""
+    """When each lease expires."""
 
 
 @dataclass(frozen=True)
-class Say:
-    """A judge's word on a question. Without a turn it is the first, or an answer after a skip."""
+class SubmitAnswer:
+    """A judge's answer, skip or tie. Without a turn it is the first message, or an answer after a skip."""
 
     study: str
     judge: str
@@ -57,8 +55,8 @@ class Say:
 
 
 @dataclass(frozen=True)
-class Undo:
-    """A judge takes back what he said last; with a question, only if that is the one."""
+class UndoAnswer:
+    """A judge takes back the last message; with a question, only if the message is about that one."""
 
     study: str
     judge: str
@@ -67,7 +65,7 @@ class Undo:
 
 
 @dataclass(frozen=True)
-class Said:
+class RecordedMessage:
     """What is on record; the same for the same message again."""
 
     question: str
@@ -75,93 +73,91 @@ class Said:
     turn: int
 
 
-def take(database: Database, connection: sa.Connection, requests: Sequence[Take]) -> list[Taken | SurepickError]:
-    """Hand out questions, one judge after the other: those in hand already first, then new ones."""
-    return [_take(connection, request) for request in requests]
+def lease_questions(
+    database: Database, connection: sa.Connection, requests: Sequence[LeaseQuestions]
+) -> list[LeasedQuestions | SurepickError]:
+    """Hand out questions, one judge after the other: those held already first, then new ones."""
+    return [_lease(connection, request) for request in requests]
 
 
-def _take(connection: sa.Connection, request: Take) -> Taken | SurepickError:
+def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestions | SurepickError:
     row = connection.execute(_study_of_judge, {"the_study": request.study, "the_judge": request.judge}).first()
     if row is None:
         return NotFound(f"There is no judge of this link in study {request.study!r}.")
     if row.revoked:
         return Forbidden("This judge's link was revoked.")
     if row.state != "running" or row.decided is not None:
-        return Taken((), open=row.state in ("running", "paused") and row.decided is None, until=())
+        return LeasedQuestions((), open=row.state in ("running", "paused") and row.decided is None, until=())
     mine = {"the_study": request.study, "the_judge": request.judge, "the_phase": row.phase}
-    held = list(connection.execute(_in_hand, mine).mappings())[: request.n]
-    wanted = request.n - len(held)
-    fresh = (
-        list(connection.execute(_ready, {"the_study": request.study, "the_phase": row.phase, "n": wanted}).mappings())
-        if wanted
-        else []
-    )
+    held = list(connection.execute(_held, mine).mappings())[: request.n]
+    missing = request.n - len(held)
+    fresh: list[sa.RowMapping] = []
+    if missing:
+        ready = {"the_study": request.study, "the_phase": row.phase, "n": missing}
+        fresh = list(connection.execute(_ready, ready).mappings())
     lease, now = float(json.loads(row.settings)["lease"]), request.now
     given = (*held, *fresh)
-    since = [now if each["leased_at"] is None else each["leased_at"] for each in given]
-    until = [min(now + lease, begun + MOST_LEASES * lease) for begun in since]
-    if given:
+    begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
+    # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
+    until = [min(now + lease, since + MOST_LEASES * lease) for since in begun]
+    QUESTION_LEASE.claim_locked(
+        connection,
+        {question["id"]: deadline for question, deadline in zip(given, until, strict=True)},
+        request.judge,
+        leased_at=sa.func.coalesce(questions.c.leased_at, now),
+    )
+    if len(fresh) < missing:
+        # Tells the planner to prepare as many as one judge wants at once, which may be more than it keeps ready.
         connection.execute(
-            _leasing,
-            [
-                {"the_question": each["id"], "the_judge": request.judge, "begun": begun, "ends": ends}
-                for each, begun, ends in zip(given, since, until, strict=True)
-            ],
+            sa.update(studies).where(studies.c.id == request.study, studies.c.demand < missing).values(demand=missing)
         )
-    if len(fresh) < wanted:
-        connection.execute(
-            sa.update(studies).where(studies.c.id == request.study, studies.c.demand < wanted).values(demand=wanted)
-        )
-    return Taken(given, open=True, until=tuple(until))
+    return LeasedQuestions(given, open=True, until=tuple(until))
 
 
-def say(database: Database, connection: sa.Connection, requests: Sequence[Say]) -> list[Said | SurepickError]:
+def submit_answers(
+    database: Database, connection: sa.Connection, requests: Sequence[SubmitAnswer]
+) -> list[RecordedMessage | SurepickError]:
     """Put messages on record: three statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
     while True:
-        results, rows = _said(requests, known, _record(connection, wanted))
+        results, rows = _fit_all(requests, known, _record(connection, wanted))
         if not rows:
             return results
         # In the order of the key, so that two processes never wait for each other.
         done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
         if done.rowcount == len(rows):
             return results
-        # Another process was faster with some of them: what it recorded counts, and all are judged by that.
+        # Another process committed some of these turns first. Its messages count: all are compared with them again.
 
 
-def _said(
-    requests: Sequence[Say], known: Mapping[str, Any], record: dict[str, list[str]]
-) -> tuple[list[Said | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
-    """What becomes of each message, one after the other, and the rows that are not on record yet."""
-    results: list[Said | SurepickError] = []
+def _fit_all(
+    requests: Sequence[SubmitAnswer], known: Mapping[str, Any], record: dict[str, list[str]]
+) -> tuple[list[RecordedMessage | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
+    """The result of each request, in order, and the rows that are not on record yet."""
+    results: list[RecordedMessage | SurepickError] = []
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for request in requests:
         before = record.setdefault(request.question, [])
-        result = _judged(request, known.get(request.question), before)
+        result = _fit(request, known.get(request.question), before)
         results.append(result)
-        if isinstance(result, Said) and result.turn == len(before):
+        if isinstance(result, RecordedMessage) and result.turn == len(before):
             before.append(result.said)
-            rows[result.question, result.turn] = {
-                "question": result.question,
-                "turn": result.turn,
-                "study": request.study,
-                "judge": request.judge,
-                "said": result.said,
-                "at": request.now,
-            }
+            rows[result.question, result.turn] = _message_row(request, result)
     return results, rows
 
 
-def _judged(request: Say, question: Any, record: list[str]) -> Said | SurepickError:
-    """Whether the message fits what is on record; its turn if so."""
-    refused = _unknown(request, question)
-    if refused is not None:
-        return refused
+def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMessage | SurepickError:
+    """Whether the message fits what is on record about its question; its turn if so."""
+    if question is None or question.study != request.study or question.judge != request.judge:
+        return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
+    if question.revoked:
+        return Forbidden("This judge's link was revoked.")
     words = SINGLE_WORDS if question.second is None else PAIR_WORDS
     if request.said not in words:
         return InvalidInput(f"The answer to this question must be one of {', '.join(words)}, got {request.said!r}.")
     last = record[-1] if record else None
+    # Without a turn the message may be new or sent again. After an undo both would look alike, so the turn is required.
     turn = request.turn
     if turn is None:
         if last == "undo":
@@ -172,7 +168,7 @@ def _judged(request: Say, question: Any, record: list[str]) -> Said | SurepickEr
         turn = len(record) if late else again
     if turn < len(record):
         if record[turn] == request.said:
-            return Said(request.question, request.said, turn)
+            return RecordedMessage(request.question, request.said, turn)
         return Conflict(
             f"This question has the answer {record[turn]!r} already and now got {request.said!r}; undo the first."
         )
@@ -180,18 +176,21 @@ def _judged(request: Say, question: Any, record: list[str]) -> Said | SurepickEr
         return Conflict(f"Turn {turn} of this question does not follow what is on record; its next is {len(record)}.")
     if question.state not in ("running", "paused"):
         return Conflict(f"This study is {question.state} and takes no more answers.")
-    return Said(request.question, request.said, turn)
+    return RecordedMessage(request.question, request.said, turn)
 
 
-def undo(database: Database, connection: sa.Connection, requests: Sequence[Undo]) -> list[Said | SurepickError]:
-    """Take back the judge's last message, unless its stage was evaluated; the same again changes nothing."""
+def undo_answers(
+    database: Database, connection: sa.Connection, requests: Sequence[UndoAnswer]
+) -> list[RecordedMessage | SurepickError]:
+    """Take back the judge's last message, unless its stage was evaluated; the same request again changes nothing."""
     return [_undo(connection, request) for request in requests]
 
 
-def _undo(connection: sa.Connection, request: Undo) -> Said | SurepickError:
-    # Sharing the study's row keeps the planner from evaluating a stage between this look and the commit.
+def _undo(connection: sa.Connection, request: UndoAnswer) -> RecordedMessage | SurepickError:
+    # A shared lock on the study, held until the commit: the planner locks the study before it counts a stage as
+    # evaluated, so that cannot happen between this check and the commit. Judges do not wait for each other.
     study = connection.execute(_shared_study, {"the_study": request.study}).first()
-    last = connection.execute(_last_words, {"the_study": request.study, "the_judge": request.judge}).first()
+    last = connection.execute(_last_message, {"the_study": request.study, "the_judge": request.judge}).first()
     if study is None or last is None:
         return NotFound("There is no answer of yours to undo.")
     if last.revoked:
@@ -201,39 +200,35 @@ def _undo(connection: sa.Connection, request: Undo) -> Said | SurepickError:
     if last.said == "undo":
         if request.question is None:
             return Conflict("Your last answer is undone already; one step back is all there is.")
-        return Said(last.question, "undo", last.turn)
+        return RecordedMessage(last.question, "undo", last.turn)
     if study.state not in ("running", "paused"):
         return Conflict(f"This study is {study.state}; its answers stay.")
-    if study.decided is not None or last.phase != study.phase or last.stage < study.sealed:
+    if study.decided is not None or last.phase != study.phase or last.stage < study.evaluated_stages:
         return Conflict(
             "This answer can no longer be undone: its stage has been evaluated, and a change now would depend on what "
             "it showed."
         )
-    said = Said(last.question, "undo", last.turn + 1)
-    connection.execute(
-        sa.insert(messages).values(
-            question=said.question,
-            turn=said.turn,
-            study=request.study,
-            judge=request.judge,
-            said="undo",
-            at=request.now,
-        )
-    )
-    connection.execute(sa.update(questions).where(questions.c.id == said.question).values(closed=False))
-    return said
+    undone = RecordedMessage(last.question, "undo", last.turn + 1)
+    connection.execute(sa.insert(messages).values(**_message_row(request, undone)))
+    connection.execute(sa.update(questions).where(questions.c.id == undone.question).values(answered=False))
+    return undone
 
 
-def _unknown(request: Say, question: Any) -> SurepickError | None:
-    if question is None or question.study != request.study or question.judge != request.judge:
-        return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
-    return Forbidden("This judge's link was revoked.") if question.revoked else None
+def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage) -> dict[str, Any]:
+    return {
+        "question": recorded.question,
+        "turn": recorded.turn,
+        "study": request.study,
+        "judge": request.judge,
+        "said": recorded.said,
+        "at": request.now,
+    }
 
 
 def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]]:
-    """All that was said about these questions, in order."""
+    """All messages about these questions, in order."""
     found: dict[str, list[str]] = {}
-    for question, said in connection.execute(_told, {"wanted": wanted}):
+    for question, said in connection.execute(_messages_about, {"wanted": wanted}):
         found.setdefault(question, []).append(said)
     return found
 
@@ -253,34 +248,31 @@ _last_said = (
 )
 _turns = sa.select(sa.func.count()).where(messages.c.question == questions.c.id).scalar_subquery().label("turn")
 
-_in_hand = (
+# Held are questions without a message, or whose last message is an undo. Messages count before the planner has put them
+# into the log; otherwise a page that is reloaded would show a question again that was just answered.
+_held = (
     sa.select(questions, _turns)
     .where(
         questions.c.study == sa.bindparam("the_study"),
         questions.c.judge == sa.bindparam("the_judge"),
         questions.c.phase == sa.bindparam("the_phase"),
-        questions.c.closed.is_(False),
+        questions.c.answered.is_(False),
         sa.func.coalesce(_last_said, "undo") == "undo",
     )
     .order_by(questions.c.number)
 )
 
+# Processes that hand out questions at the same time skip each other's rows instead of waiting for them.
 _ready = (
     sa.select(questions, sa.literal(0).label("turn"))
     .where(
         questions.c.study == sa.bindparam("the_study"),
-        questions.c.judge.is_(None),
+        QUESTION_LEASE.never_claimed,
         questions.c.phase == sa.bindparam("the_phase"),
     )
     .order_by(questions.c.number)
     .limit(sa.bindparam("n", type_=sa.Integer))
     .with_for_update(skip_locked=True)
-)
-
-_leasing = (
-    sa.update(questions)
-    .where(questions.c.id == sa.bindparam("the_question"))
-    .values(judge=sa.bindparam("the_judge"), leased_at=sa.bindparam("begun"), leased_until=sa.bindparam("ends"))
 )
 
 _asked = (
@@ -292,19 +284,19 @@ _asked = (
     .where(questions.c.id.in_(sa.bindparam("wanted", expanding=True)))
 )
 
-_told = (
+_messages_about = (
     sa.select(messages.c.question, messages.c.said)
     .where(messages.c.question.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(messages.c.question, messages.c.turn)
 )
 
 _shared_study = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.sealed, studies.c.decided)
+    sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages, studies.c.decided)
     .where(studies.c.id == sa.bindparam("the_study"))
     .with_for_update(read=True)
 )
 
-_last_words = (
+_last_message = (
     sa.select(
         messages.c.question, messages.c.turn, messages.c.said, questions.c.stage, questions.c.phase, judges.c.revoked
     )

@@ -1,13 +1,18 @@
-"""The tables. The log (`events`) is the truth about a study; what else the planner writes can be derived from it.
+"""The tables. The log (`events`) is the truth about a study; everything else the planner writes is derived from it.
 
 Judges write to `messages`, one row for each answer, skip, tie or undo, and are acknowledged when it is committed. The
-one planner that holds the study's lease files messages into the log, in an order that is then fixed for ever, and
-writes what follows from them: stages, questions, the verdict.
+planner that holds the study's lease appends messages to the log, in an order that is then fixed, and writes what
+follows from them: stages, questions, the verdict.
+
+A question is answered when an answer, a skip, a tie or its expiry is in the log. A stage counts as evaluated once all
+its questions are answered: its evidence may then be in a verdict. A study is decided when its verdict is final.
 
 Streams of contextual decisions (`streams`, `stream_events`) have nothing to do with studies.
 """
 
 import sqlalchemy as sa
+
+from surepick.store.database import Lease
 
 metadata = sa.MetaData()
 
@@ -29,19 +34,19 @@ studies = sa.Table(
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("phase", sa.Integer, nullable=False, comment="Counted from 0; changing the items begins a new one."),
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
-    sa.Column("sealed", sa.Integer, nullable=False, comment="Stages of this phase whose answers stay as they are."),
-    sa.Column("answered", sa.Integer, nullable=False, comment="Answers of this phase in the log."),
+    sa.Column("evaluated_stages", sa.Integer, nullable=False, comment="Stages of this phase that cannot be undone."),
+    sa.Column("answers", sa.Integer, nullable=False, comment="Answers of this phase in the log."),
     sa.Column("demand", sa.Integer, nullable=False, comment="Questions a judge asked for in vain."),
-    sa.Column("verdict", sa.Text, comment="JSON of the last look; final once its status is."),
+    sa.Column("verdict", sa.Text, comment="JSON of the last evaluation; final once its status is."),
     sa.Column("decided", sa.Float, comment="When the verdict became final."),
     sa.Column("certificate", sa.Text, comment="JSON, once there is a proved verdict."),
-    sa.Column("insight", sa.Text, comment="JSON: scores, checks, judges, as an observer saw them."),
-    sa.Column("insight_head", sa.Integer, nullable=False, comment="Events in the log when it did."),
-    sa.Column("insight_from", sa.Float, nullable=False, comment="No new insight before this time."),
-    sa.Column("forecast", sa.Text, comment="JSON: how many more answers after `at`, as an observer simulated it."),
-    sa.Column("forecast_from", sa.Float, nullable=False, comment="No new forecast before this time."),
-    sa.Column("notice", sa.Text, nullable=False, comment="Why planning does not go on, as a sentence; mostly empty."),
-    sa.Column("planner", sa.Text, comment="Who plans it now."),
+    sa.Column("insight", sa.Text, comment="JSON: scores, checks, judges, for the dashboard."),
+    sa.Column("insight_head", sa.Integer, nullable=False, comment="Events in the log when it was computed."),
+    sa.Column("insight_until", sa.Float, nullable=False, comment="No new insight is computed before this time."),
+    sa.Column("forecast", sa.Text, comment="JSON: simulated number of answers left after `at`."),
+    sa.Column("forecast_until", sa.Float, nullable=False, comment="No new forecast is computed before this time."),
+    sa.Column("notice", sa.Text, nullable=False, comment="Why planning cannot go on, as a sentence; usually empty."),
+    sa.Column("planner", sa.Text, comment="Name of the planner that holds the lease."),
     sa.Column("planner_until", sa.Float, nullable=False),
     sa.Column("term", sa.Integer, nullable=False, comment="Grows whenever another planner takes over."),
 )
@@ -92,7 +97,7 @@ questions = sa.Table(
     sa.Column("judge", sa.Text, comment="Null until it is handed out."),
     sa.Column("leased_at", sa.Float),
     sa.Column("leased_until", sa.Float),
-    sa.Column("closed", sa.Boolean, nullable=False, comment="Answered, skipped, tied or expired, in the log."),
+    sa.Column("answered", sa.Boolean, nullable=False, comment="An answer, skip, tie or expiry is in the log."),
     sa.UniqueConstraint("study", "phase", "number"),
 )
 
@@ -103,13 +108,13 @@ sa.Index(
     sqlite_where=questions.c.judge.is_(None),
     postgresql_where=questions.c.judge.is_(None),
 )
-sa.Index("questions_in_hand", questions.c.study, questions.c.judge, questions.c.closed)
+sa.Index("questions_held", questions.c.study, questions.c.judge, questions.c.answered)
 sa.Index("questions_leased", questions.c.study, questions.c.leased_at)
 sa.Index(
     "questions_expiring",
     questions.c.leased_until,
-    sqlite_where=sa.and_(questions.c.judge.is_not(None), questions.c.closed.is_(False)),
-    postgresql_where=sa.and_(questions.c.judge.is_not(None), questions.c.closed.is_(False)),
+    sqlite_where=sa.and_(questions.c.judge.is_not(None), questions.c.answered.is_(False)),
+    postgresql_where=sa.and_(questions.c.judge.is_not(None), questions.c.answered.is_(False)),
 )
 
 messages = sa.Table(
@@ -121,11 +126,11 @@ messages = sa.Table(
     sa.Column("judge", sa.Text, nullable=False),
     sa.Column("said", sa.Text, nullable=False, comment="a, b, yes, no, tie, skip or undo."),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is filed."),
+    sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is there."),
 )
 
 sa.Index(
-    "messages_unfiled",
+    "messages_not_in_log",
     messages.c.study,
     messages.c.at,
     sqlite_where=messages.c.seq.is_(None),
@@ -143,14 +148,14 @@ events = sa.Table(
     sa.Column("body", sa.Text, nullable=False, comment="The session's event as JSON."),
 )
 
-looks = sa.Table(
-    "looks",
+evaluations = sa.Table(
+    "evaluations",
     metadata,
     sa.Column("study", sa.ForeignKey("studies.id"), primary_key=True),
-    sa.Column("seq", sa.Integer, primary_key=True, comment="Events in the log when it was taken."),
+    sa.Column("seq", sa.Integer, primary_key=True, comment="Events in the log at the time."),
     sa.Column("phase", sa.Integer, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("answered", sa.Integer, nullable=False),
+    sa.Column("answers", sa.Integer, nullable=False),
     sa.Column("body", sa.Text, nullable=False, comment="JSON: status, best, surviving, evidence against the closest."),
 )
 
@@ -162,7 +167,7 @@ streams = sa.Table(
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("decisions", sa.Integer, nullable=False),
-    sa.Column("settled", sa.Integer, nullable=False, comment="Decisions that were rewarded or given up."),
+    sa.Column("answered", sa.Integer, nullable=False, comment="Decisions whose reward was told or given up."),
 )
 
 stream_events = sa.Table(
@@ -171,6 +176,18 @@ stream_events = sa.Table(
     sa.Column("stream", sa.ForeignKey("streams.id"), primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True, comment="From 0, without gaps."),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("token", sa.Text, nullable=False, comment="Of the transaction that wrote it."),
+    sa.Column("token", sa.Text, nullable=False, comment="Names the transaction that wrote it."),
     sa.Column("body", sa.Text, nullable=False, comment="A line of the contextual session's log as JSON."),
 )
+
+QUESTION_LEASE = Lease(questions.c.id, questions.c.leased_until, questions.c.judge)
+"""Of the judge to whom a question was handed out. When it expires the planner skips the question, so that the study
+need not wait for that judge; a late answer still counts until the stage is evaluated."""
+
+PLANNER_LEASE = Lease(studies.c.id, studies.c.planner_until, studies.c.planner)
+"""Of the planner with the study's session in memory; `term` guards its writes. When it expires any planner may take
+over and replay the log."""
+
+INSIGHT_LEASE = Lease(studies.c.id, studies.c.insight_until)
+FORECAST_LEASE = Lease(studies.c.id, studies.c.forecast_until)
+"""Of the dashboard worker that computes. No holder and no term: what an overtaken one writes is true as well."""

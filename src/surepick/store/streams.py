@@ -1,9 +1,9 @@
 """Streams of contextual decisions: the log of a `ContextualSession` in the database, and the session in memory.
 
 A decision depends on all rewards before it, so each stream has one order of events, decided by whoever locks its row.
-Every process keeps the sessions it uses in memory and first follows what others wrote. What it did itself stands only
-once it is committed: events carry the token of their transaction, so a process whose commit failed sees that its memory
-is not of this log, and folds it anew.
+Every process keeps the sessions it uses in memory and first applies what others wrote. Its own events count only once
+they are committed: every event carries the token of its transaction, so a process whose commit failed notices that its
+memory does not match the log, and replays the log.
 """
 
 import json
@@ -17,10 +17,8 @@ import sqlalchemy as sa
 from surepick.contextual.policy import AnyPolicy
 from surepick.errors import InvalidInput, SurepickError
 from surepick.session import ContextualSession
-from surepick.session.contextual import Decision, Order
-from surepick.session.contextual_log import header
-from surepick.store.database import Database
-from surepick.store.errors import Conflict, NotFound
+from surepick.session.contextual import Decision, Order, header
+from surepick.store.database import Conflict, Database, NotFound
 from surepick.store.schema import stream_events, streams
 
 Line = dict[str, Any]
@@ -28,7 +26,7 @@ Line = dict[str, Any]
 
 @dataclass(frozen=True)
 class Decide:
-    """Somebody wants to know which of these arms to take."""
+    """A program asks which of these arms to take."""
 
     stream: str
     arms: list[list[float]]
@@ -38,7 +36,7 @@ class Decide:
 
 @dataclass(frozen=True)
 class Reward:
-    """What came of a decision: 0 or 1, or None where nothing will come any more."""
+    """The reward of a decision: 0 or 1, or None where none will come any more."""
 
     stream: str
     decision: int
@@ -52,9 +50,9 @@ class _Memory:
 
     session: ContextualSession
     head: int
-    """Events it has followed."""
+    """Events of the log that are in it."""
     token: str
-    """Of the transaction that wrote the last of them."""
+    """Of the transaction that wrote the last of these events."""
 
 
 def create(
@@ -63,10 +61,10 @@ def create(
     """Begin a stream; its id."""
     stream = secrets.token_urlsafe(9)
     connection.execute(
-        sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, settled=0),
+        sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, answered=0),
     )
     _append(connection, stream, 0, [header(policy, dimension, seed, order)], secrets.token_urlsafe(9), now)
-    _folded(events_of(connection, stream))  # refuses what cannot be used
+    _replayed(events_of(connection, stream))  # raises where the policy cannot be used
     return stream
 
 
@@ -96,7 +94,7 @@ def events_of(connection: sa.Connection, stream: str, since: int = 0) -> list[sa
 
 
 class Streams:
-    """The streams a process has in memory. `act` is a handler for the `Writer`, the only thread that uses sessions."""
+    """The streams a process has in memory. `act` is a handler for `GroupCommit`, whose thread alone uses them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -104,18 +102,18 @@ class Streams:
         self._read: set[str] = set()
 
     def read(self, stream: str) -> None:
-        """Fold a stream's log unless that was done before; outside of any transaction that others would wait for."""
+        """Replay a stream's log unless that was done before, outside of any transaction that others would wait for."""
         if stream not in self._read:
             with self._database.reading() as connection:
                 get(connection, stream)
-                memory = _folded(events_of(connection, stream))
+                memory = _replayed(events_of(connection, stream))
             self._known.setdefault(stream, memory)
             self._read.add(stream)
 
     def act(
         self, database: Database, connection: sa.Connection, requests: Sequence[Decide | Reward]
     ) -> list[Decision | Reward | SurepickError]:
-        """Decide and learn, in the order of the requests; what is refused changes nothing."""
+        """Decide and learn, in the order of the requests; a refused request changes nothing."""
         # Locked in one order, so that two processes never wait for each other.
         wanted = sorted({request.stream for request in requests})
         held = {stream: self._caught_up(connection, stream) for stream in connection.scalars(_lock, {"wanted": wanted})}
@@ -132,15 +130,18 @@ class Streams:
         return results
 
     def _caught_up(self, connection: sa.Connection, stream: str) -> _Memory:
-        """The stream as its log is now. It is out of memory until all is written: after a failure it is folded anew."""
+        """The stream as its log is now."""
+        # Out of memory until `act` puts it back, after everything is written: a failure in between drops the session,
+        # which is ahead of the log then, and the next request replays the log.
         memory = self._known.pop(stream, None)
         if memory is not None:
+            # From the last event known, not the first unknown: its token tells whether the memory is of this log.
             recent = events_of(connection, stream, memory.head - 1)
             if recent and recent[0]["token"] == memory.token:
                 memory.session.follow((json.loads(event["body"]) for event in recent[1:]), check=False)
                 memory.head, memory.token = memory.head + len(recent) - 1, recent[-1]["token"]
                 return memory
-        return _folded(events_of(connection, stream))
+        return _replayed(events_of(connection, stream))
 
 
 def _act(memory: _Memory | None, request: Decide | Reward) -> Decision | Reward | SurepickError:
@@ -171,8 +172,8 @@ def _learn(session: ContextualSession, request: Reward) -> Reward | SurepickErro
     return request
 
 
-def _folded(log: Sequence[sa.RowMapping]) -> _Memory:
-    """The session that a log describes. Choices are taken from it, not made again: `verify` does that."""
+def _replayed(log: Sequence[sa.RowMapping]) -> _Memory:
+    """The session that a log describes. Choices are taken from the log, not made again: `verify` does that."""
     start, *events = (json.loads(event["body"]) for event in log)
     return _Memory(ContextualSession.fold(start, events, check=False), len(log), log[-1]["token"])
 
@@ -186,14 +187,14 @@ def _append(connection: sa.Connection, stream: str, head: int, lines: Sequence[L
         ],
     )
     chosen = sum(line["event"] == "choose" for line in lines)
-    settled = sum(line["event"] in ("learn", "forget") for line in lines)
+    answered = sum(line["event"] in ("learn", "forget") for line in lines)
     connection.execute(
         sa.update(streams)
         .where(streams.c.id == stream)
         .values(
             head=head + len(lines),
             decisions=streams.c.decisions + chosen,
-            settled=streams.c.settled + settled,
+            answered=streams.c.answered + answered,
         )
     )
 

@@ -1,9 +1,9 @@
-"""Studies: begin one, read it, change its state or its items."""
+"""Studies and their judges: begin a study, read it, change its state or items; add, revoke and forget judges."""
 
 import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -14,8 +14,18 @@ from surepick.io.items import Kind
 from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.store import log
-from surepick.store.errors import Conflict, NotFound
-from surepick.store.schema import events, images, items, looks, questions, studies
+from surepick.store.database import Conflict, NotFound
+from surepick.store.schema import (
+    QUESTION_LEASE,
+    evaluations,
+    events,
+    images,
+    items,
+    judges,
+    messages,
+    questions,
+    studies,
+)
 
 State = Literal["running", "paused", "closed", "archived"]
 
@@ -26,6 +36,9 @@ CHANGES: dict[State, tuple[State, ...]] = {
     "archived": ("closed",),
 }
 """What a study's state can become."""
+
+FORGOTTEN = "deleted-"
+"""How pseudonyms of judges whose data were deleted begin; ids are shorter and drawn at random."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +64,20 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What a study is asked to do. `policy` has a name and that policy's options."""
+class StudyOptions:
+    """What a study is to find out and how. `policy` has a name and that policy's options."""
 
     title: str
     kind: Kind = "pairs"
     policy: dict[str, Any] = field(default_factory=lambda: {"name": "anytime"})
     lease: float = 120.0
-    """Seconds a judge has for a question before it is no longer waited for."""
+    """Seconds a judge has for a question before it is skipped."""
     seed: int | None = None
     """Drawn at random unless given."""
 
 
 def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
-    """The problem these items and this kind of question make."""
+    """The identification problem for these items and this kind of question."""
     if len(candidates) < 2:
         raise InvalidInput(f"A study needs at least two items to choose from, got {len(candidates)}.")
     lengths = {None if item.features is None else len(item.features) for item in candidates}
@@ -84,7 +97,7 @@ def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
 
 
 def create(
-    connection: sa.Connection, wanted: Settings, candidates: Sequence[Item], pictures: Iterable[Image], now: float
+    connection: sa.Connection, wanted: StudyOptions, candidates: Sequence[Item], pictures: Iterable[Image], now: float
 ) -> str:
     """Begin a study; its id."""
     study = secrets.token_urlsafe(9)
@@ -101,12 +114,12 @@ def create(
             created=now,
             phase=0,
             head=len(session.log),
-            sealed=0,
-            answered=0,
+            evaluated_stages=0,
+            answers=0,
             demand=0,
             insight_head=0,
-            insight_from=0.0,
-            forecast_from=0.0,
+            insight_until=0.0,
+            forecast_until=0.0,
             notice="",
             planner_until=0.0,
             term=0,
@@ -175,11 +188,12 @@ def begin_phase(
     removed: Sequence[str],
     now: float,
 ) -> int:
-    """Add and remove items: a new session on the new items, whose evidence begins from nothing. The phase's number.
+    """Add and remove items: a new session on the new items, whose evidence starts at zero. Returns the phase's number.
 
-    Evidence about one set of items says nothing of another, and choosing anew after looking at it would break the
-    guarantee; so what was asked before is kept and exported but not counted.
+    The guarantee is about one set of items fixed in advance; choosing the items after seeing the evidence would break
+    it. So what was asked before is kept and exported but not counted.
     """
+    # Locked first, as in every transaction of the planner: it sees the old phase or the new one, nothing in between.
     locked = connection.execute(sa.select(studies).where(studies.c.id == study).with_for_update()).mappings().first()
     if locked is None:
         raise NotFound(f"There is no study {study!r}.")
@@ -200,7 +214,7 @@ def begin_phase(
     session = Session(
         problem_of(settings["kind"], list(present.values())),
         policy_named(options.pop("name"), **options),
-        seed=settings["seed"] + phase,
+        seed=settings["seed"] + phase,  # another random stream than in earlier phases
     )
     if removed:
         connection.execute(
@@ -211,10 +225,10 @@ def begin_phase(
             sa.insert(items), [_item_row(study, len(known) + place, item) for place, item in enumerate(added)]
         )
     _keep_pictures(connection, study, pictures)
-    # Questions that nobody has seen are withdrawn; those in judges' hands may still be answered, into their own phase.
+    # Questions that no judge has seen are withdrawn; those held by judges may still be answered, in their own phase.
     connection.execute(
         sa.delete(questions).where(
-            questions.c.study == study, questions.c.judge.is_(None), questions.c.phase == locked["phase"]
+            questions.c.study == study, QUESTION_LEASE.never_claimed, questions.c.phase == locked["phase"]
         )
     )
     log.append(connection, study, phase, head, session.log, now)
@@ -224,44 +238,133 @@ def begin_phase(
         .values(
             phase=phase,
             head=head + len(session.log),
-            sealed=0,
-            answered=0,
+            evaluated_stages=0,
+            answers=0,
             verdict=None,
             decided=None,
             certificate=None,
             insight=None,
             insight_head=0,
-            insight_from=0.0,
+            insight_until=0.0,
             forecast=None,
-            forecast_from=0.0,
+            forecast_until=0.0,
             notice="",
             planner=None,
-            term=studies.c.term + 1,
+            term=studies.c.term + 1,  # a planner that has the old phase in memory is overtaken
         )
     )
     return int(phase)
 
 
 def history(connection: sa.Connection, study: str, phase: int) -> list[dict[str, Any]]:
-    """What earlier looks at the evidence showed, oldest first."""
-    wanted = sa.select(looks).where(looks.c.study == study, looks.c.phase == phase).order_by(looks.c.seq)
-    return [{"at": row.at, "answers": row.answered, **json.loads(row.body)} for row in connection.execute(wanted)]
+    """The verdict at every evaluation, oldest first."""
+    wanted = (
+        sa.select(evaluations)
+        .where(evaluations.c.study == study, evaluations.c.phase == phase)
+        .order_by(evaluations.c.seq)
+    )
+    return [{"at": row.at, "answers": row.answers, **json.loads(row.body)} for row in connection.execute(wanted)]
 
 
-def events_of(connection: sa.Connection, study: str, after: int = -1) -> list[sa.RowMapping]:
-    """The log from an event on, all phases."""
-    wanted = sa.select(events).where(events.c.study == study, events.c.seq > after).order_by(events.c.seq)
-    return list(connection.execute(wanted).mappings())
+def add_judge(connection: sa.Connection, study: str, name: str, now: float) -> str:
+    """A new judge of a study; the id."""
+    get(connection, study)
+    judge = secrets.token_urlsafe(9)
+    connection.execute(sa.insert(judges).values(id=judge, study=study, name=name, created=now, revoked=False))
+    return judge
+
+
+def judge_of(connection: sa.Connection, study: str, judge: str) -> sa.RowMapping:
+    """The row of a judge."""
+    wanted = sa.select(judges).where(judges.c.study == study, judges.c.id == judge)
+    row = connection.execute(wanted).mappings().first()
+    if row is None:
+        raise NotFound(f"This study has no judge {judge!r}.")
+    return row
+
+
+def judges_of(connection: sa.Connection, study: str) -> list[dict[str, Any]]:
+    """All judges of a study, with how many messages each sent."""
+    count = (
+        sa.select(sa.func.count())
+        .where(messages.c.study == study, messages.c.judge == judges.c.id)
+        .scalar_subquery()
+        .label("messages")
+    )
+    wanted = sa.select(judges, count).where(judges.c.study == study).order_by(judges.c.created)
+    return [dict(row) for row in connection.execute(wanted).mappings()]
+
+
+def standing_answers(connection: sa.Connection, study: str, judge: str) -> int:
+    """How many questions a judge has answered, ties included; undone and skipped ones do not count."""
+    later = messages.alias()
+    after = sa.exists().where(later.c.question == messages.c.question, later.c.turn > messages.c.turn)
+    wanted = sa.select(sa.func.count()).where(
+        messages.c.study == study, messages.c.judge == judge, messages.c.said.not_in(["undo", "skip"]), ~after
+    )
+    return int(connection.execute(wanted).scalar_one())
+
+
+def revoke_judge(connection: sa.Connection, study: str, judge: str) -> None:
+    """End the judge's link; messages so far stay, and questions the judge holds expire."""
+    judge_of(connection, study, judge)
+    connection.execute(sa.update(judges).where(judges.c.id == judge).values(revoked=True))
+    _expire_questions(connection, study, judge)
+
+
+def is_forgotten(judge: str) -> bool:
+    """Whether this is the pseudonym of a judge whose data were deleted."""
+    return judge.startswith(FORGOTTEN)
+
+
+def forget_judge(connection: sa.Connection, study: str, judge: str) -> int:
+    """Replace a judge by a new pseudonym without a name, in every table; how many events were rewritten.
+
+    The answers stay. Verdict and certificate count only what was answered, not by whom, so both remain valid.
+    """
+    row = judge_of(connection, study, judge)
+    _expire_questions(connection, study, judge)
+    pseudonym = FORGOTTEN + secrets.token_urlsafe(9)
+    connection.execute(
+        sa.insert(judges).values(id=pseudonym, study=study, name="", created=row["created"], revoked=True)
+    )
+    connection.execute(sa.update(questions).where(questions.c.judge == judge).values(judge=pseudonym))
+    connection.execute(sa.update(messages).where(messages.c.judge == judge).values(judge=pseudonym))
+    # The text is searched first, because most events have another judge; then the field itself is compared, because an
+    # item may be called like the id.
+    mentioned = sa.select(events.c.seq, events.c.body).where(
+        events.c.study == study, events.c.body.contains(json.dumps(judge), autoescape=True)
+    )
+    rewritten = 0
+    for seq, body in connection.execute(mentioned).all():
+        event = json.loads(body)
+        if event.get("judge") == judge:
+            event["judge"] = pseudonym
+            connection.execute(
+                sa.update(events).where(events.c.study == study, events.c.seq == seq).values(body=json.dumps(event))
+            )
+            rewritten += 1
+    connection.execute(sa.delete(judges).where(judges.c.id == judge))
+    # The planner of the study has the old id in memory, and the insight for the dashboard names it: both are dropped.
+    connection.execute(
+        sa.update(studies)
+        .where(studies.c.id == study)
+        .values(planner=None, term=studies.c.term + 1, insight=None, insight_head=0, insight_until=0.0)
+    )
+    return rewritten
+
+
+def _expire_questions(connection: sa.Connection, study: str, judge: str) -> None:
+    held = (questions.c.study == study, questions.c.judge == judge, questions.c.answered.is_(False))
+    QUESTION_LEASE.extend(connection, *held, until=0.0)
 
 
 def _keep_pictures(connection: sa.Connection, study: str, pictures: Iterable[Image]) -> None:
     """Pictures are named by their content, so one that is there already is the same."""
     there = set(connection.scalars(sa.select(images.c.name).where(images.c.study == study)))
-    for each in pictures:
-        if each.name not in there:
-            connection.execute(
-                sa.insert(images).values(study=study, name=each.name, media_type=each.media_type, content=each.content)
-            )
+    for picture in pictures:
+        if picture.name not in there:
+            connection.execute(sa.insert(images).values(study=study, **asdict(picture)))
 
 
 def _item_row(study: str, place: int, item: Item) -> dict[str, Any]:

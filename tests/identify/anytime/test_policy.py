@@ -1,7 +1,10 @@
 """Anytime: what it promises, on worlds where it is hard to keep."""
 
+import gc
 import itertools
+import json
 import math
+import weakref
 from typing import Literal
 
 import numpy as np
@@ -13,10 +16,19 @@ from surepick import Anytime, Guarantee, Problem, Session, Status, find_best
 from surepick.errors import InvalidInput
 from surepick.glm import probability_of_yes, softplus, variance
 from surepick.identify import Plan, run
-from surepick.identify.anytime.directional import ASKED, BETS
-from surepick.identify.anytime.rival_bounds import THOROUGH, weigh
-from surepick.identify.anytime.state import after_stage
-from surepick.identify.anytime.taylor import SLOPE_REMAINDER, TERMS, VALUE_REMAINDER, powers, rise
+from surepick.identify.anytime.directional import (
+    BETS,
+    PREDICTED,
+    REMAINDER,
+    SLOPE_REMAINDER,
+    VALUE_REMAINDER,
+    DirectionalBets,
+    after_stage,
+    taylor_sum,
+    tilt_powers,
+)
+from surepick.identify.anytime.state import StageMemo
+from surepick.identify.anytime.stopping import THOROUGH, lacking_at, rival_bounds
 from surepick.judges import World
 from surepick_experiments.studies import minimisation
 from surepick_experiments.studies.delta_anytime import HORIZON, Hasty, Unpaid, large_norm_tie
@@ -74,15 +86,16 @@ class TestWitnesses:
             rng = np.random.default_rng([seed, 4])
             state = minimisation.played(small(seed, norm=0.7), 14, rng)
             leader, points = state.leader, state.problem.points
-            quick = weigh(state, leader, state.rivals, THOROUGH[:1], deciding=True)
-            thorough = weigh(state, leader, state.rivals, THOROUGH)
+            rivals = state.rivals_except(())
+            quick = rival_bounds(state, leader, rivals, THOROUGH[:1], deciding=True)
+            thorough = rival_bounds(state, leader, rivals, THOROUGH)
             for item, witness, plain, tilted in zip(
-                state.rivals, quick.witnesses, thorough.plug_in, thorough.directional, strict=True
+                rivals, quick.witnesses, thorough.plug_in, thorough.directional, strict=True
             ):
                 if witness is not None:
                     found += 1
                     assert (points[leader] - points[item]) @ witness <= 1e-9
-                    assert state.lacking(leader, np.array([item]), witness[None, :]) > 0
+                    assert lacking_at(state, leader, np.array([item]), witness[None, :]) > 0
                     assert plain < state.threshold
                     assert tilted < state.needed(leader)
         assert found >= 5
@@ -99,7 +112,7 @@ class TestFactors:
         for _ in range(30):
             assert isinstance(plan, Plan)
             wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-            before_plan = policy.update(state, plan.stage, plan.tally(world.problem, wins)).settled
+            before_plan = policy.update(state, plan.stage, plan.tally(world.problem, wins)).evaluated
             state, plan = planned(policy, before_plan, rng)
         assert isinstance(plan, Plan)
         state = before_plan
@@ -108,6 +121,7 @@ class TestFactors:
         mean, predicted = np.zeros((3, BETS)), 0.0
         others, mean_of_experts = np.array([z for z in range(4) if z != plan.memo["bets"][0]["leader"]]), 0.0
         pulls = np.ones(len(rows))
+        bets = [DirectionalBets.from_json(bet) for bet in plan.memo["bets"]]
         for answers in itertools.product((0.0, 1.0), repeat=len(rows)):
             wins = np.array(answers)
             weight = float(np.prod(np.where(wins == 1, chances, 1 - chances)))
@@ -121,13 +135,13 @@ class TestFactors:
             mean_of_experts += weight * math.exp(after.scores[0] - state.plug_in.scores[0] - likelihood)
             number = memo["bets"][0]["process"]
             before = state.processes
-            later = after_stage(before, memo, plan.measurements, pulls, wins, 0 * pulls, world.problem.rows)
+            later = after_stage(before, bets, plan.measurements, pulls, wins, 0 * pulls, world.problem.rows)
             points = np.tile(theta, (3, 1))
-            change = later[number].values(others, world.problem.rows, points) - before[number].values(
+            change = later[number].log_bets(others, world.problem.rows, points) - before[number].log_bets(
                 others, world.problem.rows, points
             )
             mean += weight * np.exp(change)
-            predicted += float(np.sum(later[number].sums[ASKED] - 0.0))
+            predicted += float(np.sum(later[number].sums[PREDICTED] - 0.0))
         assert mean == pytest.approx(np.ones((3, BETS)), abs=1e-6)
         assert predicted > 0  # some answers were predicted instead of tilted
         assert (mean_of_experts == pytest.approx(1.0, abs=1e-9)) == (ahead == 0.0)
@@ -145,7 +159,7 @@ class TestFactors:
             assert isinstance(plan, Plan)
             wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
             state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
-        before, plans = state.settled, []
+        before, plans = state.evaluated, []
         for _ in range(3):
             state, plan = planned(policy, state, rng)
             assert isinstance(plan, Plan)
@@ -156,18 +170,18 @@ class TestFactors:
         number, leader = before.processes[0].number, before.processes[0].leader
         others = np.array([z for z in range(4) if z != leader])
         points = np.tile(theta, (3, 1))
-        start = before.processes[number].values(others, world.problem.rows, points)
+        start = before.processes[number].log_bets(others, world.problem.rows, points)
         means, mean_of_experts = np.zeros((3, BETS)), np.zeros(4)
         for answers in itertools.product((0, 1), repeat=3):
             after = state
             for place in sorted(range(3), key=lambda place: (answers[place], -place)):
                 tally = plans[place].tally(world.problem, [answers[place]])
                 after = policy.update(after, plans[place].stage, tally)
-            end = after.settled
-            assert end.sealed == before.sealed + 3
+            end = after.evaluated
+            assert end.evaluated_stages == before.evaluated_stages + 3
             weight = math.prod(p if y else 1 - p for p, y in zip(chances, answers, strict=True))
             mean_of_experts += np.exp(end.plug_in.scores - before.plug_in.scores)  # the likelihood cancels the weight
-            means += weight * np.exp(end.processes[number].values(others, world.problem.rows, points) - start)
+            means += weight * np.exp(end.processes[number].log_bets(others, world.problem.rows, points) - start)
         assert mean_of_experts == pytest.approx(np.ones(4), abs=1e-9)
         assert means == pytest.approx(np.ones((3, BETS)), abs=1e-6)
 
@@ -177,13 +191,45 @@ class TestTilts:
         rng = np.random.default_rng(0)
         c, n = rng.uniform(-0.3, 0.3, size=(40, 3, 50)), rng.integers(1, 9, size=(40, 1, 50))
         v = rng.normal(size=(3, 50)) * 5
-        sums = (powers(c) * n).sum(axis=1)
+        sums = (tilt_powers(c) * n).sum(axis=1)
         yes = probability_of_yes(v)
         value = (n * (softplus(v + c) - softplus(v))).sum(axis=0)
         slope = (n * (probability_of_yes(v + c) - yes)).sum(axis=0)
-        assert np.all(np.abs(rise(sums, yes, 0) - value) <= VALUE_REMAINDER * sums[TERMS] + 1e-10)
-        assert np.all(np.abs(rise(sums, yes, 1) - slope) <= SLOPE_REMAINDER * sums[TERMS] * variance(v) + 1e-10)
-        assert np.max(np.abs(rise(sums, yes, 0) - value)) > 1e-12  # there is a remainder to bound
+        assert np.all(np.abs(taylor_sum(sums, yes, 0) - value) <= VALUE_REMAINDER * sums[REMAINDER] + 1e-10)
+        assert np.all(
+            np.abs(taylor_sum(sums, yes, 1) - slope) <= SLOPE_REMAINDER * sums[REMAINDER] * variance(v) + 1e-10
+        )
+        assert np.max(np.abs(taylor_sum(sums, yes, 0) - value)) > 1e-12  # there is a remainder to bound
+
+
+class TestMemo:
+    """A stage's memo goes into logs that later versions replay: its fields are a format."""
+
+    KEYS = ("restart", "passed", "tried", "examined", "rehearsed")
+    FIXED = ("experts", "predictions", "bets")
+    BETS = ("process", "leader", "rivals", "shifts", "logits", "limits")
+
+    def test_every_memo_is_read_and_written_alike(self) -> None:
+        world, rng = small(6, norm=6.0), np.random.default_rng(0)
+        policy, judge = Anytime(), world.judge([0, 5])
+        state = policy.start(world.problem)
+        kinds, bets = set(), 0
+        for _ in range(40):
+            first, plan = planned(policy, state, rng)
+            if not isinstance(plan, Plan):
+                break
+            state, second = planned(policy, first, rng)  # planned while the first is out: its factors come later
+            for one in (plan, second):
+                if isinstance(one, Plan):
+                    kinds.add(tuple(one.memo))
+                    assert StageMemo.from_json(json.loads(json.dumps(one.memo))).to_json() == one.memo
+                    for bet in one.memo.get("bets", ()):
+                        bets += 1
+                        assert tuple(bet) == self.BETS
+                    wins = judge.wins(world.problem.measurements[one.measurements], one.pulls)
+                    state = policy.update(state, one.stage, one.tally(world.problem, wins))
+        assert kinds == {self.KEYS, self.KEYS + self.FIXED}
+        assert bets > 0
 
 
 class TestUse:
@@ -226,7 +272,7 @@ class TestUse:
         state, plan = planned(policy, policy.start(world.problem), rng)
         assert isinstance(plan, Plan)
         assert state.waiting == plan.total
-        assert policy.close(state, plan.stage).settled.waiting == 0
+        assert policy.close(state, plan.stage).evaluated.waiting == 0
 
     def test_epsilon_decides_a_tie(self) -> None:
         items = np.array([[1.0, 0.3], [1.0, -0.3], [-1.0, 0.1]])
@@ -263,10 +309,19 @@ class TestUse:
                 state = policy.close(
                     policy.update(state, plan.stage, plan.tally(world.problem, none, none)), plan.stage
                 )
-            states.append(state.settled)
+            states.append(state.evaluated)
         ignored, charged = states
         assert np.all(ignored.plug_in.scores == 0)
         assert np.all(charged.plug_in.scores <= 12 * math.log(0.5) + 1e-12)
+
+    def test_nothing_keeps_a_finished_problem_alive(self) -> None:
+        world = small(2)
+        run(world.problem, Anytime(budget=40), world.judge(1))
+        problem = weakref.ref(world.problem)
+        assert problem() is not None
+        del world
+        gc.collect()
+        assert problem() is None
 
     def test_refuses_what_cannot_be_meant(self) -> None:
         with pytest.raises(InvalidInput, match="missing must be one of"):

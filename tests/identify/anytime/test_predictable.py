@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from surepick.confidence import in_given_order, plug_in_evidence
+from surepick.confidence import ConfidenceSet, in_given_order
 from surepick.glm import Tally
 
 THETA = np.array([0.8, -1.5])
@@ -22,8 +22,8 @@ Rule = Callable[[tuple[int, ...]], list[float]]
 
 def log_ratio(batches: list[Tally], theta: np.ndarray) -> float:
     """Log-ratio of the process that never restarted, at θ."""
-    evidence = plug_in_evidence(batches)
-    return float(evidence._terms(evidence.span.coordinates(theta))[0][0])
+    found = ConfidenceSet.of(batches)
+    return float(found.evidence.terms(found.span.coordinates(theta)[None, :])[0, 0])
 
 
 def mean_growth(rule: Rule, steps: int, last: Callable[[tuple[int, ...]], list[Tally]]) -> float:
@@ -84,7 +84,7 @@ def test_a_predictor_that_looks_ahead_is_caught() -> None:
 def test_the_rank_of_later_questions_does_not_move_the_restarts() -> None:
     flat = [Tally([[1.0, 0.0, 0.0]], [8], [5]) for _ in range(4)]
     steep = [*flat, Tally([[0.0, 1.0, 1.0]], [1], [1])]
-    covered, covered_later = (plug_in_evidence(batches).pulls.sum(axis=1) for batches in (flat, steep))
+    covered, covered_later = (ConfidenceSet.of(batches).evidence.pulls.sum(axis=1) for batches in (flat, steep))
     assert covered.tolist() == (covered_later[: len(covered)] - 1).tolist()
 
 

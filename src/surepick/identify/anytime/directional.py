@@ -1,232 +1,397 @@
-"""The directional process: for every rival of a frozen leader a bet that θ is shifted where "rival best" shows least.
+"""The directional process: for every rival z of a frozen leader a, bets that theta lies along y = a − z.
 
-For rival z, stage b and vector x with tilt c the factor of an answer Y is exp(cY − [m(v+c) − m(v)]), v = xᵀθ, of mean
-one under θ; where c would be large, it is the likelihood ratio of a fixed prediction instead. Both are fixed when the
-stage is planned (docs/anytime.md, section 2). Sums by powers of c, see `tilt`.
+An answer Y to x with tilt c has the factor exp(cY − [m(v+c) − m(v)]), v = xᵀtheta, of mean one under theta; where c
+would have to be cut by much, the factor is the likelihood ratio of a fixed prediction instead (docs/anytime.md, section
+2, equation (2)). Tilts and predictions are fixed before the answers: `choose_bets` makes good ones, any would be valid.
+
+With phi_c(v) = −[m(v+c) − m(v)] the log of a bet is linear + Σ n·phi_c(v) over all stages. A process keeps the power
+sums Σ n·cᵏ/k! and expands phi in c, so that its size does not grow with the number of stages; the remainder is bounded
+(docs/anytime.md, section 3, "Sums over stages").
 """
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from scipy.special import softmax
 
 from surepick._arrays import Floats, Integers
 from surepick.glm import probability_of_yes, softplus, variance
-from surepick.identify.anytime.taylor import TERMS, powers, rise
+from surepick.identify.anytime.tuning import TUNING
 
-TILT = 0.3
-"""Largest tilt c of one answer, in log-odds; larger ones are cut."""
+BETS = len(TUNING.bet_sizes) + 1
+"""Bets against each rival, of equal weight: E^{j,z} is their mean. All but the last have a fixed size."""
 
-LEADERS = 2
-"""Processes that bet at a time: of the leader, and of those next to it."""
+TERMS = 6
+"""Powers of c kept of the expansion of phi."""
 
-LEAD = 0.5
-"""The first process begins when its leader leads by this many nats (of the quadratic approximation)."""
-
-CONTENDER = 1.0
-"""An item this many nats behind or less gets a process too."""
-
-SETTLING, SETTLED = 8, 24
-"""Answers a dimension from which processes may begin: where few items may be best, and in any case."""
-
-CATCH_UP = 5.0
-"""R: how fast a stage makes up for what the accumulated tilt lacks; 3 to 10 make no difference."""
-
-SIZES = np.array([0.5, 0.25, 0.125, 0.0625])
-"""Bets of fixed size, in units of the shift that 10·d evenly spread answers would show; one more follows the fit."""
-
-BETS = len(SIZES) + 1
-"""Bets against each rival, of equal weight: their mean is what counts."""
-
-USUAL_NATS = 4.0
-
-DIGITS = 6
-"""Decimals kept of what is written into a stage's memo."""
-
+# Places of the sums over answers on the first axis of `DirectionalProcess.sums`: 0 … TERMS − 1 hold Σ n·cᵏ/k!, then
+REMAINDER = TERMS
+"""Σ n·|c|^{TERMS+1}, which bounds what the expansion leaves out."""
 POSITIVE, NEGATIVE = TERMS + 1, TERMS + 3
-"""Where the sums of n·c and n·c² over positive, and of n·|c| and n·c² over negative tilts begin."""
-
-ASKED, ONES = TERMS + 5, TERMS + 6
-"""Where answers that were predicted instead of tilted are counted, and the ones among them."""
-
+"""Σ n·c and Σ n·c² over positive tilts, and Σ n·|c| and Σ n·c² over negative ones: two places each."""
+PREDICTED, PREDICTED_ONES = TERMS + 5, TERMS + 6
+"""Answers that were predicted instead of tilted, and the ones among them."""
 SUMS = TERMS + 7
 
 
-def weight(number: int) -> float:
-    """w_j: they sum to one."""
-    return 0.6 * 0.4**number
+def process_weight(number: int) -> float:
+    """w_j of process j = `number`: all of them sum to one (docs/anytime.md, section 2)."""
+    return TUNING.first_weight * (1 - TUNING.first_weight) ** number
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
-    """One process: its frozen leader, and per rival what its bets have come to."""
+class DirectionalBets:
+    """The bets of one process in one stage: c = xᵀD against each rival, cut at ±largest_tilt.
+
+    Where |xᵀD| exceeds the limit of x, its answers are predicted with the logit of x instead.
+    """
+
+    process: int
+    leader: int
+    rivals: Integers
+    D: Floats
+    """Rivals × bets × d."""
+    logits: Floats
+    limits: Floats
+    """For each vector of the stage, as `logits`."""
+
+    def tilts(self, rows: Floats) -> tuple[Floats, Floats]:
+        """c for every rival, bet and vector of the stage, and 1 where answers are predicted (c is 0 there)."""
+        wanted = self.D @ rows.T
+        predicted = np.abs(wanted) > self.limits
+        tilts = np.clip(wanted, -TUNING.largest_tilt, TUNING.largest_tilt)
+        return np.where(predicted, 0.0, tilts), predicted.astype(np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a stage's memo has them."""
+        return {
+            "process": self.process,
+            "leader": self.leader,
+            "rivals": self.rivals.tolist(),
+            "shifts": self.D.tolist(),
+            "logits": self.logits.tolist(),
+            "limits": self.limits.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "DirectionalBets":
+        """Read what `to_json` gave."""
+        return cls(
+            given["process"],
+            given["leader"],
+            np.array(given["rivals"], dtype=np.int64),
+            np.array(given["shifts"]),
+            np.array(given["logits"]),
+            np.array(given["limits"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionalProcess:
+    """Process j: its frozen leader, and what its bets against each rival have come to."""
 
     number: int
     leader: int
-    items: Integers
-    """Rivals bet on so far, one a row of the arrays below; against all others nothing was bet."""
+    rivals: Integers
+    """Rivals bet against so far, by item: the first axis of `linear`, the second of `sums`. All others have bet 1."""
     columns: Integers
-    """Measurements asked in it, one a column."""
+    """Measurements asked in it: the last axis of `sums`."""
     linear: Floats
-    """Σ c·(ones), and the log-probability of the answers that were predicted; rivals × bets."""
+    """Σ c·(ones), plus the log-probability of the answers that were predicted; rivals × bets."""
     sums: Floats
-    """Σ n·cᵏ/k! for k = 1 … TERMS, Σ n·|c|^{TERMS+1}, the four sums of POSITIVE and NEGATIVE, ASKED and ONES; each
-    rivals × bets × columns."""
+    """Sums over answers; places × rivals × bets × columns."""
     pulls: Floats
     """Answers in it to each column."""
 
     @classmethod
-    def begin(cls, number: int, leader: int) -> "Process":
+    def begin(cls, number: int, leader: int) -> "DirectionalProcess":
         """Before its first stage."""
         nothing = np.zeros(0, dtype=np.int64)
         sums = np.zeros((SUMS, 0, BETS, 0))
         return cls(number, leader, nothing, nothing, np.zeros((0, BETS)), sums, np.zeros(0))
 
     def after(
-        self, where: Integers, pulls: Floats, wins: Floats, missing: Floats, bets: "Bets", rows: Floats
-    ) -> "Process":
-        """With the answers to one more stage; `missing` answers are charged the worst of both."""
+        self, bets: DirectionalBets, where: Integers, pulls: Floats, wins: Floats, missing: Floats, rows: Floats
+    ) -> "DirectionalProcess":
+        """With the answers to one more stage: each multiplies the bets by its factor (2).
+
+        Args:
+            bets: Fixed before the answers.
+            where: Measurements of the stage.
+            pulls: Answers to each of them.
+            wins: Ones among these.
+            missing: Questions without an answer that are charged the worst (docs/anytime.md, section 4, (19)).
+            rows: All measurement vectors of the problem.
+
+        O(rivals · bets · vectors of the stage), and a copy of the sums.
+        """
         columns, places = _union(self.columns, where)
-        items, ranks = _union(self.items, bets.items)
-        sums = np.zeros((SUMS, len(items), BETS, len(columns)))
-        sums[:, : len(self.items), :, : len(self.columns)] = self.sums
-        linear = np.concatenate([self.linear, np.zeros((len(items) - len(self.items), BETS))])
-        tilts, predicted = bets.tilts(rows[where])
-        positive, negative = np.maximum(tilts, 0.0), np.maximum(-tilts, 0.0)
+        rivals, ranks = _union(self.rivals, bets.rivals)
+        sums = np.zeros((SUMS, len(rivals), BETS, len(columns)))
+        sums[:, : len(self.rivals), :, : len(self.columns)] = self.sums
+        linear = np.concatenate([self.linear, np.zeros((len(rivals) - len(self.rivals), BETS))])
+        c, predicted = bets.tilts(rows[where])
+        positive, negative = np.maximum(c, 0.0), np.maximum(-c, 0.0)
         signed = np.stack([positive, positive**2, negative, negative**2])
-        added = np.concatenate([powers(tilts) * pulls, signed * pulls, [predicted * pulls, predicted * wins]])
+        added = np.concatenate([tilt_powers(c) * pulls, signed * pulls, [predicted * pulls, predicted * wins]])
         kinds = np.arange(BETS)
         sums[:, ranks[:, None, None], kinds[None, :, None], places[None, None, :]] += added
+        # −log q and −log(1 − q) of the predicted logit.
         yes, no = softplus(-bets.logits), softplus(bets.logits)
-        linear[ranks] += tilts @ wins - np.abs(tilts) @ missing
+        # The factor of a missing answer is at least e^{−|c|}: cY ≥ min(c, 0) and m(v+c) − m(v) ≤ max(c, 0). That of a
+        # predicted one is at least min(q, 1 − q), since no p_theta exceeds one. (19)
+        linear[ranks] += c @ wins - np.abs(c) @ missing
         linear[ranks] -= predicted @ (yes * wins + no * (pulls - wins) + np.maximum(yes, no) * missing)
         total = np.concatenate([self.pulls, np.zeros(len(columns) - len(self.columns))])
         total[places] += pulls
-        return replace(self, items=items, columns=columns, linear=linear, sums=sums, pulls=total)
+        return replace(self, rivals=rivals, columns=columns, linear=linear, sums=sums, pulls=total)
 
-    def values(self, items: Integers, rows: Floats, theta: Floats) -> Floats:
-        """The log of each bet against each of these rivals at the rival's own θ, up to the remainder; rivals × bets."""
-        linear, sums = self.rows_of(items)
-        logits = np.broadcast_to((theta @ rows[self.columns].T)[:, None, :], sums.shape[1:])
-        return np.asarray(linear + np.sum(growth(sums, logits), axis=2))
+    def log_bets(self, rivals: Integers, rows: Floats, theta: Floats) -> Floats:
+        """The log of each bet against each of these rivals at its own row of theta, up to the remainder (18).
 
-    def mean_tilts(self, items: Integers) -> Floats:
-        """The largest mean |c| on one vector, of each bet against each of these rivals: about the λ its proof takes."""
-        _, sums = self.rows_of(items)
+        Rivals × bets; O(rivals · bets · columns).
+        """
+        linear, sums = self.sums_of(rivals)
+        v = np.broadcast_to((theta @ rows[self.columns].T)[:, None, :], sums.shape[1:])
+        return np.asarray(linear + np.sum(phi(sums, v), axis=2))
+
+    def mean_tilts(self, rivals: Integers) -> Floats:
+        """The largest mean |c| on one vector, of each bet against each rival: about the lam that its proof takes."""
+        _, sums = self.sums_of(rivals)
         total = sums[POSITIVE] + sums[NEGATIVE]
         return np.asarray(np.max(total / np.maximum(self.pulls, 1.0), axis=2, initial=0.0))
 
-    def bending(self, item: int, rows: Floats, theta: Floats) -> Floats:
-        """About how much each row bends the evidence against a rival: Σ n·|c|·|tanh(v/2)|, of its best bets."""
-        linear, sums = self.rows_of(np.array([item]))
-        logits = rows[self.columns] @ theta
-        worth = linear + np.sum(growth(sums, np.broadcast_to(logits, sums.shape[1:])), axis=2)
+    def curvature(self, rival: int, rows: Floats, theta: Floats) -> Floats:
+        """About how much curvature each row costs the evidence against a rival: Σ n·|c·tanh(v/2)|, by its best bets."""
+        linear, sums = self.sums_of(np.array([rival]))
+        v = rows[self.columns] @ theta
+        worth = linear + np.sum(phi(sums, np.broadcast_to(v, sums.shape[1:])), axis=2)
         result = np.zeros(len(rows))
-        result[self.columns] = softmax(worth[0]) @ (sums[POSITIVE] + sums[NEGATIVE])[0] * np.abs(np.tanh(logits / 2))
+        result[self.columns] = softmax(worth[0]) @ (sums[POSITIVE] + sums[NEGATIVE])[0] * np.abs(np.tanh(v / 2))
         return result
 
-    def mixed(self, items: Integers, shares: Floats, where: Integers) -> tuple[Floats, Floats]:
-        """For fixed shares p of the bets the minorant Σ p·log(bet) + entropy(p) − log(BETS) of the log of their mean.
+    def mixed(self, rivals: Integers, shares: Floats, where: Integers) -> tuple[Floats, Floats]:
+        """The minorant F = Σ p·log(bet) + entropy(p) − log(BETS) of log E^{j,z} for fixed shares p of the bets.
 
-        Its constant and its sums, on the measurements `where`.
+        Its constant for each rival, and its sums (places × rivals × `where`) on these measurements. Jensen's inequality
+        (docs/anytime.md, section 3, (11)).
         """
-        linear, sums = self.rows_of(items)
+        linear, sums = self.sums_of(rivals)
         safe = np.where(shares > 0, shares, 1.0)
         constant = np.sum(shares * (linear - np.log(safe)), axis=1) - np.log(BETS)
         place = {int(column): number for number, column in enumerate(where)}
-        answered = self.pulls > 0  # a vector of which all answers are missing is in no evidence, and its sums are zero
+        # A vector of which all answers are missing is in no evidence, and its sums are zero.
+        answered = self.pulls > 0
         places = np.array([place[int(column)] for column in self.columns[answered]], dtype=np.int64)
-        result = np.zeros((SUMS, len(items), len(where)))
+        result = np.zeros((SUMS, len(rivals), len(where)))
         result[:, :, places] = np.einsum("zk,jzkx->jzx", shares, sums[..., answered])
         return constant, result
 
-    def rows_of(self, items: Integers) -> tuple[Floats, Floats]:
-        """Linear terms and sums of these rivals, zero for those never bet on."""
-        rank = {int(item): number for number, item in enumerate(self.items)}
-        ranks = np.array([rank.get(int(item), -1) for item in items], dtype=np.int64)
+    def sums_of(self, rivals: Integers) -> tuple[Floats, Floats]:
+        """Linear terms and sums of these rivals; zero, the log of the bet 1, for those never bet against."""
+        rank = {int(item): number for number, item in enumerate(self.rivals)}
+        ranks = np.array([rank.get(int(item), -1) for item in rivals], dtype=np.int64)
         known = ranks >= 0
         if known.all():
             return self.linear[ranks], self.sums[:, ranks]
-        linear, sums = np.zeros((len(items), BETS)), np.zeros((SUMS, len(items), BETS, len(self.columns)))
+        linear, sums = np.zeros((len(rivals), BETS)), np.zeros((SUMS, len(rivals), BETS, len(self.columns)))
         linear[known] = self.linear[ranks[known]]
         sums[:, known] = self.sums[:, ranks[known]]
         return linear, sums
 
 
-def growth(sums: Floats, logits: Floats) -> Floats:
-    """What the answers to each vector add to the log of a bet at v = xᵀθ, up to the linear terms and the remainder."""
-    predicted = sums[ASKED] * softplus(logits) - sums[ONES] * logits
-    return np.asarray(predicted - rise(sums, probability_of_yes(logits), 0))
+Processes = tuple[DirectionalProcess, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Bets:
-    """The bets of one stage: for each rival a shift D; an answer to x is tilted by c = xᵀD, cut at ±TILT.
+def after_stage(
+    processes: Processes,
+    bets: Iterable[DirectionalBets],
+    where: Integers,
+    pulls: Floats,
+    wins: Floats,
+    missing: Floats,
+    rows: Floats,
+) -> Processes:
+    """The processes after a stage: those that bet in it, begun where it is their first."""
+    result = list(processes)
+    for stake in bets:
+        if stake.process == len(result):
+            result.append(DirectionalProcess.begin(stake.process, stake.leader))
+        result[stake.process] = result[stake.process].after(stake, where, pulls, wins, missing, rows)
+    return tuple(result)
 
-    Where |c| is beyond the limit of x, its answers are predicted with the logit given for x instead.
+
+def betting_processes(
+    processes: Processes, leader: int, nats: Floats, asked: int, dimension: int
+) -> list[DirectionalProcess]:
+    """Those that bet in the next stage: of the leader and of items close behind it, begun where there is none yet.
+
+    `nats` says by how much each item is behind the leader (infinite for the leader itself). Every later process has
+    less weight, so none begins before those that may be best are few, or the answers are many.
     """
+    few = np.sum(nats < TUNING.contender_nats) < TUNING.leaders
+    from_answers = (TUNING.first_process_from if few else TUNING.process_from) * dimension
+    if not processes and not (nats.min() >= TUNING.lead_nats and asked >= from_answers):
+        return []
+    behind = nats.copy()
+    behind[leader] = 0.0
+    wanted = np.argsort(behind, kind="stable")[: TUNING.leaders]
+    result = []
+    for item in wanted[behind[wanted] < TUNING.contender_nats]:
+        # The oldest process of an item has the largest weight.
+        process = next((known for known in processes if known.leader == item), None)
+        if process is None:
+            process = DirectionalProcess.begin(len(processes), int(item))
+            processes = (*processes, process)
+        result.append(process)
+    return result
 
-    items: Integers
-    shifts: Floats
-    logits: Floats
-    limits: Floats
 
-    def tilts(self, rows: Floats) -> tuple[Floats, Floats]:
-        """c for every rival, bet and vector of the stage, and 1 where answers are predicted instead (c is 0 there)."""
-        wanted = self.shifts @ rows.T
-        predicted = np.abs(wanted) > self.limits
-        return np.where(predicted, 0.0, np.clip(wanted, -TILT, TILT)), predicted.astype(np.float64)
-
-
-def good_bets(
-    process: Process,
+def choose_bets(
+    process: DirectionalProcess,
     rows: Floats,
     points: Floats,
     rivals: Integers,
     theta: Floats,
     planned: tuple[Integers, Floats],
     *,
-    behind: Floats,
+    nats: Floats,
     epsilon: float,
-    nats: float,
+    target: float,
     inverse: Floats,
-) -> Bets:
-    """Shifts that keep the accumulated gradient proportional to y, and orthogonal to all else (any would be valid).
+) -> DirectionalBets:
+    """Shifts D that keep the accumulated gradient proportional to y, and orthogonal to all else (any would be valid).
 
-    D = [H_b + H_p/R]⁻¹(κ·y − G), H_b the information of the stage at the estimate, H_p that of all stages of the
-    process and this one, G the accumulated Σ n·x·[μ(v+c) − μ(v)], κ = min(gap, √(2·nats·‖y‖²))/‖y‖² in H_p⁻¹: never
-    more than √(2·nats) standard errors. A prediction beats a tilt that is cut where its standard error is smaller than
-    what is cut off.
+    D = [H_b + H_p/R]⁻¹(kap·y − G), H_b the information of the stage at the estimate, H_p that of all stages of the
+    process and this one, G the accumulated Σ n·x·[mu(v+c) − mu(v)] (docs/anytime.md, section 2, (3)).
+
+    Args:
+        process: Whose bets they are.
+        rows: Measurement vectors of the problem.
+        points: Its items.
+        rivals: Items to bet against.
+        theta: The estimate.
+        planned: Measurements of the stage, and how often each is asked.
+        nats: By which each rival is behind the process's leader.
+        epsilon: Of the null yᵀtheta ≤ −epsilon.
+        target: Nats that the bet which follows the estimate aims at.
+        inverse: Of the information of all questions at the estimate: for standard errors of logits.
+
+    O(rivals · bets · columns + d³).
     """
     where, pulls = planned
-    away = points[process.leader] - points[rivals]
-    gap = away @ theta + epsilon
-    logits = rows @ theta
-    spread = variance(logits)
-    now = (rows[where].T * (pulls * spread[where])) @ rows[where]
-    before = (rows[process.columns].T * (process.pulls * spread[process.columns])) @ rows[process.columns]
-    together = now + before
-    floor = 1e-9 * np.trace(together) * np.eye(len(together))
-    across = np.linalg.solve(together + floor, away.T).T
-    squared = np.einsum("zi,zi->z", away, across)
-    doubt = 1.0 / (1.0 + 1.0 / np.maximum(2 * behind, 1e-12))
-    follow = np.minimum(np.maximum(gap, 0.0) * doubt, np.sqrt(2 * nats * squared))
-    even = np.linalg.inv((10 * rows.shape[1] / len(rows) / 4) * (rows.T @ rows))
-    usual = np.sqrt(2 * USUAL_NATS * np.einsum("zi,ij,zj->z", away, even, away))
-    fixed = usual[:, None] * SIZES
-    strength = np.column_stack([fixed, follow]) / squared[:, None]
-    wanted = strength[:, :, None] * away[:, None, :]
-    if len(process.columns) and len(process.items):
-        _, sums = process.rows_of(rivals)
-        yes = probability_of_yes(logits[process.columns])
-        gained = rise(sums, np.broadcast_to(yes, sums.shape[1:]), 1) @ rows[process.columns]
-        along = np.einsum("zi,zki->zk", across, gained) / squared[:, None]
-        # What was bet along y is never taken back.
-        wanted = np.maximum(strength, along)[:, :, None] * away[:, None, :] - gained
-    solver = np.linalg.inv(now + together / CATCH_UP + floor)
-    asked = rows[where]
-    limits = TILT + np.sqrt(np.einsum("xi,ij,xj->x", asked, inverse, asked))
-    return Bets(rivals, np.round(wanted @ solver, DIGITS), np.round(logits[where], DIGITS), np.round(limits, DIGITS))
+    y = points[process.leader] - points[rivals]
+    v = rows @ theta
+    s = variance(v)
+    asked, columns = rows[where], rows[process.columns]
+    H_b = (asked.T * (pulls * s[where])) @ asked
+    H_p = H_b + (columns.T * (process.pulls * s[process.columns])) @ columns
+    floor = 1e-9 * np.trace(H_p) * np.eye(len(H_p))  # H_p is singular in the first stages
+    across = np.linalg.solve(H_p + floor, y.T).T
+    v_y = np.einsum("zi,zi->z", y, across)
+    kap = _sizes(rows, y, y @ theta + epsilon, nats, target, v_y) / v_y[:, None]
+    wanted = kap[:, :, None] * y[:, None, :]
+    if len(process.columns) and len(process.rivals):
+        _, sums = process.sums_of(rivals)
+        mu = np.broadcast_to(probability_of_yes(v[process.columns]), sums.shape[1:])
+        G = taylor_sum(sums, mu, 1) @ columns
+        along = np.einsum("zi,zki->zk", across, G) / v_y[:, None]
+        # What was bet along y is never taken back: that would pay twice for noise in the estimate.
+        wanted = np.maximum(kap, along)[:, :, None] * y[:, None, :] - G
+    solver = np.linalg.inv(H_b + H_p / TUNING.catch_up + floor)
+    # A prediction beats a tilt that is cut by more than the standard error of the prediction.
+    limits = TUNING.largest_tilt + np.sqrt(np.einsum("xi,ij,xj->x", asked, inverse, asked))
+    D, logits, limits = (np.round(array, TUNING.memo_digits) for array in (wanted @ solver, v[where], limits))
+    return DirectionalBets(process.number, process.leader, rivals, D, logits, limits)
+
+
+def _sizes(rows: Floats, y: Floats, gap: Floats, nats: Floats, target: float, v_y: Floats) -> Floats:
+    """Gaps that the bets assume, rivals × bets: fixed ones, and last the estimated gap, shrunk."""
+    shrink = 1.0 / (1.0 + 1.0 / np.maximum(2 * nats, 1e-12))
+    # √(2·target) standard errors bring the target in expectation.
+    follow = np.minimum(np.maximum(gap, 0.0) * shrink, np.sqrt(2 * target * v_y))
+    # v_0: the variance of yᵀtheta after evenly spread answers of the largest variance, 1/4.
+    even = np.linalg.inv((TUNING.usual_answers * rows.shape[1] / len(rows) / 4) * (rows.T @ rows))
+    usual = np.sqrt(2 * TUNING.usual_nats * np.einsum("zi,ij,zj->z", y, even, y))
+    return np.column_stack([usual[:, None] * np.array(TUNING.bet_sizes), follow])
+
+
+# Sums over answers of functions of a small tilt. m⁽ᵏ⁾ = P_k(mu) with P_1 = mu and P_{k+1} = P_k'·mu(1 − mu); for k ≥ 2
+# it is s(v) times a bounded polynomial. So Σ n·[m(v+c) − m(v)] = Σ_k S_k·m⁽ᵏ⁾(v), S_k = Σ n·cᵏ/k!.
+
+
+def _derivatives(count: int) -> list[Polynomial]:
+    """P_1, …, P_count."""
+    found = [Polynomial([0.0, 1.0])]
+    while len(found) < count:
+        found.append(found[-1].deriv() * _S)
+    return found
+
+
+def _largest(polynomial: Polynomial) -> float:
+    """Its largest absolute value on [0, 1], rounded up."""
+    roots = polynomial.deriv().roots()
+    inside = [
+        float(root.real) for root in np.atleast_1d(roots) if abs(root.imag) < 1e-6 and -1e-6 < root.real < 1 + 1e-6
+    ]
+    return 1.001 * max(abs(float(polynomial(at))) for at in [0.0, 1.0, *inside])
+
+
+_S = Polynomial([0.0, 1.0, -1.0])  # s = mu(1 − mu)
+_P = _derivatives(TERMS + 2)
+_COEFFICIENTS = np.array([np.pad(polynomial.coef, (0, TERMS + 3 - len(polynomial.coef))) for polynomial in _P])
+
+VALUE_REMAINDER = _largest(_P[TERMS]) / math.factorial(TERMS + 1)
+"""|Σ_{k>6} cᵏ·m⁽ᵏ⁾(v)/k!| ≤ this · |c|⁷: Taylor, with the largest seventh derivative (18)."""
+
+SLOPE_REMAINDER = math.exp(0.5) * _largest(_P[TERMS + 1] // _S) / math.factorial(TERMS + 1)
+"""The same for the derivative by v, relative to s(v): s(v+t) ≤ e^|t|·s(v), and no tilt exceeds 0.5."""
+
+
+def tilt_powers(c: Floats) -> Floats:
+    """cᵏ/k! for k = 1, …, TERMS, and |c|^{TERMS+1} last; a new leading axis."""
+    result = np.empty((TERMS + 1, *c.shape))
+    result[0] = c
+    for k in range(1, TERMS):
+        result[k] = result[k - 1] * c / (k + 1)
+    result[REMAINDER] = np.abs(c) ** (TERMS + 1)
+    return result
+
+
+def taylor_sum(sums: Floats, mu: Floats, derivative: int) -> Floats:
+    """Σ_k S_k·m⁽ᵏ⁺ʲ⁾(v), j = `derivative` in 0, 1, 2: the j-th derivative by v of Σ n·[m(v+c) − m(v)]; mu is mu(v)."""
+    return horner(taylor_coefficients(sums, derivative), mu)
+
+
+def taylor_coefficients(sums: Floats, derivative: int) -> Floats:
+    """The same as a polynomial of mu(v), its coefficients on the first axis: what depends on the sums alone."""
+    return np.tensordot(_COEFFICIENTS[derivative : derivative + TERMS].T, sums[:TERMS], axes=1)
+
+
+def horner(coefficients: Floats, mu: Floats) -> Floats:
+    """A polynomial of mu(v)."""
+    result = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        result = result * mu + coefficient
+    return np.asarray(result)
+
+
+def phi(sums: Floats, v: Floats) -> Floats:
+    """Σ n·phi_c(v) of tilted answers plus −log p_theta of predicted ones, for each vector and up to the remainder.
+
+    With the linear terms it is the log of a bet at v = xᵀtheta.
+    """
+    predicted = sums[PREDICTED] * softplus(v) - sums[PREDICTED_ONES] * v
+    return np.asarray(predicted - taylor_sum(sums, probability_of_yes(v), 0))
+
+
+def phi_slope(sums: Floats, mu: Floats) -> Floats:
+    """The derivative of `phi` by v."""
+    return np.asarray(sums[PREDICTED] * mu - sums[PREDICTED_ONES] - taylor_sum(sums, mu, 1))
 
 
 def _union(known: Integers, more: Integers) -> tuple[Integers, Integers]:

@@ -1,155 +1,308 @@
-"""The state of Anytime: all stages with their answers, both evidence processes, and what they suggest.
+"""The state of Anytime: all stages with their answers, both evidence processes, and the estimates they suggest.
 
-Stages are multiplied into the processes in the order of planning, over the longest complete prefix; all that a stage's
-factors depend on was fixed in its memo when it was planned. So late answers, and delays that depend on the answer, do
-no harm (docs/anytime.md, section 4).
+Stages are multiplied into the processes in the order of planning, over the longest prefix of answered stages; all that
+a stage's factors depend on is fixed in its memo before its answers are used. So late answers, and delays that depend on
+the answer, do no harm (docs/anytime.md, section 4).
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.errors import InvalidInput
+from surepick.evidence.likelihood_ratio import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.evidence.plug_in_bounds import Localiser, localiser
-from surepick.evidence.process import RIDGES, Evidence, PlugIn, predicted, ridge_experts
 from surepick.glm import variance
-from surepick.glm.batched_newton import log_sum
-from surepick.identify.anytime.alternatives import CLOSEST, Alternatives, likeliest
 from surepick.identify.anytime.directional import (
-    BETS,
-    CONTENDER,
-    LEAD,
-    LEADERS,
-    SETTLED,
-    SETTLING,
-    Bets,
-    Process,
-    good_bets,
-    weight,
+    DirectionalBets,
+    DirectionalProcess,
+    Processes,
+    after_stage,
+    betting_processes,
+    choose_bets,
+    process_weight,
 )
-from surepick.identify.anytime.proof_log import Ledger
-from surepick.identify.anytime.sampling import FEW_DIMENSIONS, LATE_FROM, STRONG, closeness
+from surepick.identify.anytime.sampling import CaughtUpRivals, caught_up_rivals, closest_rivals, quadratic_nats
+from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.problem import Problem
 from surepick.identify.stages import StageRecord
 
-LOCALISER = 0.3
-"""Share of delta spent by the plug-in process; the rest by the directional one."""
+
+@dataclass(frozen=True)
+class ProvedRival:
+    """A rival that was proved passed after some number of stages, and what the proof was found with."""
+
+    leader: int
+    item: int
+    stages: int
+    nats: float
+    proof: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FailedProof:
+    """A proof that failed: the evidence there was, the nats it lacked, and the questions that had been asked."""
+
+    leader: int
+    item: int
+    evidence: float
+    lacking: float
+    asked: int
+    witness: list[float] | None = None
+    """A theta at which no proof could succeed, if one was met: nothing is worth trying before it is refuted."""
+
+    def worth_repeating(self, evidence: float, asked: int) -> bool:
+        """Whether enough has changed since: a proof that fails costs as much as one that succeeds."""
+        gained = evidence > self.evidence + TUNING.retry_gain * self.lacking
+        return gained or asked > TUNING.retry_growth * self.asked
+
+    def loss(self, needed: float) -> float:
+        """Nats that the proof lost of the evidence there was."""
+        return self.evidence + self.lacking - needed
+
+
+@dataclass(frozen=True, eq=False)
+class StageFactors:
+    """What the factors of a stage depend on besides its answers: fixed before these are used."""
+
+    experts: Floats
+    """The fits that predict."""
+    predictions: Floats
+    """Logits; experts × measurements of the stage."""
+    bets: tuple[DirectionalBets, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        bets = [bet.to_json() for bet in self.bets]
+        return {"experts": self.experts.tolist(), "predictions": self.predictions.tolist(), "bets": bets}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "StageFactors":
+        """Read what `to_json` gave."""
+        bets = tuple(DirectionalBets.from_json(bet) for bet in given["bets"])
+        return cls(np.array(given["experts"]), np.array(given["predictions"]), bets)
+
+
+@dataclass(frozen=True, eq=False)
+class StageMemo:
+    """What must be remembered of the moment at which a stage was planned; `Plan.memo` holds it as JSON."""
+
+    restart: bool
+    """Whether a restart of the plug-in process begins with this stage."""
+    passed: tuple[ProvedRival, ...]
+    """Proofs that succeeded just before it ..."""
+    tried: tuple[FailedProof, ...]
+    """... and that failed."""
+    examined: int
+    """Evaluated stages when proofs were last tried."""
+    rehearsed: int
+    """Questions when proofs were last tried though other rivals lacked evidence."""
+    factors: StageFactors | None
+    """None while answers to earlier stages, on which they may depend, are still out."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "restart": self.restart,
+            "passed": [asdict(proved) for proved in self.passed],
+            "tried": [asdict(failed) for failed in self.tried],
+            "examined": self.examined,
+            "rehearsed": self.rehearsed,
+            **({} if self.factors is None else self.factors.to_json()),
+        }
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "StageMemo":
+        """Read what `to_json` gave."""
+        return cls(
+            given["restart"],
+            tuple(ProvedRival(**proved) for proved in given["passed"]),
+            tuple(FailedProof(**failed) for failed in given["tried"]),
+            given["examined"],
+            given["rehearsed"],
+            StageFactors.from_json(given) if "predictions" in given else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ProofLog:
+    """What was proved and tried so far, by leader and rival: a rival once passed stays passed.
+
+    Both processes are below their thresholds at theta* at all times at once with probability 1 − delta, so the proofs
+    of different rivals may use different moments (docs/anytime.md, Theorem 1).
+    """
+
+    proved: Mapping[tuple[int, int], ProvedRival] = field(default_factory=dict)
+    failed: Mapping[tuple[int, int], FailedProof] = field(default_factory=dict)
+    examined: int = 0
+    rehearsed: int = 0
+    """As in the memo of the last stage."""
+
+    def after(self, memo: StageMemo) -> "ProofLog":
+        """With what the memo of one more stage holds."""
+        return ProofLog(
+            # A rival passed for one leader is not passed for another, so both are part of the key.
+            {**self.proved, **{(proved.leader, proved.item): proved for proved in memo.passed}},
+            {**self.failed, **{(failed.leader, failed.item): failed for failed in memo.tried}},
+            memo.examined,
+            memo.rehearsed,
+        )
+
+    def passed(self, leader: int) -> dict[int, ProvedRival]:
+        """Rivals of a leader that are passed."""
+        return {item: proved for (whose, item), proved in self.proved.items() if whose == leader}
+
+    def tried(self, leader: int) -> dict[int, FailedProof]:
+        """The last proof that failed, of each of its rivals that has one."""
+        return {item: failed for (whose, item), failed in self.failed.items() if whose == leader}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a stopping rule finds in a state: whether the search is decided, and what to remember and to ask about."""
+
+    promised: Floats
+    """Nats that a proof against each item may come to, by estimates."""
+    decided: bool = False
+    passed: tuple[ProvedRival, ...] = ()
+    tried: tuple[FailedProof, ...] = ()
+    examined: int = 0
+    rehearsed: int = 0
+    """These four as in `StageMemo`."""
+    unbounded: bool = False
+    """Whether some proof found no bound at all: there are hardly answers about some direction."""
+    unproved: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Rivals that are passed by the estimates, and not by a proof ..."""
+    unproved_nats: Floats = field(default_factory=lambda: np.zeros(0))
+    """... and about how many nats their proofs come to."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All stages with their answers, and both processes after the first `sealed` of them."""
+    """All stages with their answers, and both processes after the first `evaluated_stages` of them."""
 
     problem: Problem
-    filed: tuple[StageRecord, ...]
-    sealed: int
-    plug_in: PlugIn
-    processes: tuple[Process, ...]
-    experts: Floats
-    """Fits that predicted the last stage: where the next ones start."""
-    charge: bool
     delta: float
     epsilon: float
-    ledger: Ledger = field(default_factory=Ledger)
-    """What was proved and tried when stages were planned."""
+    charge: bool
+    """Whether missing answers are charged the worst."""
+    stopping_rule: Callable[["State"], Evaluation]
+    plug_in: PlugIn
+    experts: Floats
+    """Fits that predicted the last stage: where the next ones start."""
     old: tuple[Floats, Floats] | None = None
-    """Pulls and wins of answers from before, which half of the experts know."""
+    """Pulls and wins of answers from before the search, which half of the experts know."""
+    stages: tuple[StageRecord, ...] = ()
+    memos: tuple[StageMemo, ...] = ()
+    """Of each stage; with its factors once they are fixed."""
+    evaluated_stages: int = 0
+    processes: Processes = ()
+    proof_log: ProofLog = field(default_factory=ProofLog)
 
     @property
     def threshold(self) -> float:
-        """Nats that pass a rival by the plug-in process."""
-        return math.log(1 / (LOCALISER * self.delta))
+        """log 1/delta_2: nats that pass a rival by the plug-in process (4)."""
+        # delta_2 pays for the localiser and plug-in proofs, delta_1 = delta − delta_2 for all directional processes.
+        return math.log(1 / (TUNING.localiser_share * self.delta))
 
     def share_of(self, leader: int) -> float:
-        """Of delta, what the directional process of a leader may spend: that of a first one while there is none."""
+        """w_j·delta_1/delta of a leader's directional process; of a first one while there is none."""
         process = self.process_of(leader)
-        return weight(0 if process is None else process.number) * (1 - LOCALISER)
+        return process_weight(0 if process is None else process.number) * (1 - TUNING.localiser_share)
 
     def needed(self, leader: int) -> float:
-        """Nats that pass a rival of this leader by the directional process."""
+        """log 1/(w_j·delta_1): nats that pass a rival of this leader by the directional process (5)."""
         return math.log(1 / (self.share_of(leader) * self.delta))
-
-    @property
-    def stakes(self) -> float:
-        """Nats that bets aim at."""
-        return 2 * (math.log(1 / self.delta) + 1)
 
     @cached_property
     def asked(self) -> int:
         """Number of questions planned."""
-        return sum(each.plan.total for each in self.filed)
+        return sum(stage.plan.total for stage in self.stages)
 
     @cached_property
-    def settled(self) -> "State":
-        """The same with all stages of the longest complete prefix multiplied into the processes."""
+    def evaluated(self) -> "State":
+        """The same with all stages of the longest answered prefix multiplied into the processes."""
         state = self
-        for filed in self.filed[self.sealed :]:
-            if not filed.answered:
+        for stage, memo in zip(self.stages[self.evaluated_stages :], self.memos[self.evaluated_stages :], strict=True):
+            # A later stage may be answered; its factors may depend on the answers that this one still lacks.
+            if not stage.answered:
                 break
-            plan, where = filed.plan, filed.plan.measurements
-            if "predictions" not in plan.memo:
-                before = replace(state, filed=state.filed[: state.sealed])
-                plan = replace(plan, memo={**plan.memo, **before.wagers(where, plan.pulls)})
-            pulls, wins = filed.pulls.astype(float), filed.wins.astype(float)
-            lost = (plan.pulls - filed.pulls).astype(float) * self.charge
+            done, where = state.evaluated_stages, stage.plan.measurements
+            factors = memo.factors
+            if factors is None:
+                # All earlier answers are in, and no later one is looked at: that is what makes the factors predictable.
+                before = replace(state, stages=state.stages[:done], memos=state.memos[:done])
+                factors = before.fix_factors(where, stage.plan.pulls)
+                memo = replace(memo, factors=factors)
+            pulls, wins = stage.pulls.astype(float), stage.wins.astype(float)
+            # Missing answers count as factor one, or are charged the worst (19).
+            missing = (stage.plan.pulls - stage.pulls).astype(float) * self.charge
             state = replace(
                 state,
-                filed=(*state.filed[: state.sealed], replace(filed, plan=plan), *state.filed[state.sealed + 1 :]),
-                sealed=state.sealed + 1,
+                memos=(*state.memos[:done], memo, *state.memos[done + 1 :]),
+                evaluated_stages=done + 1,
                 plug_in=state.plug_in.after(
-                    where, pulls, wins, np.array(plan.memo["predictions"]), restart=plan.memo["restart"], missing=lost
+                    where, pulls, wins, factors.predictions, restart=memo.restart, missing=missing
                 ),
-                processes=after_stage(state.processes, plan.memo, where, pulls, wins, lost, self.problem.rows),
-                experts=np.array(plan.memo["experts"]),
+                processes=after_stage(state.processes, factors.bets, where, pulls, wins, missing, self.problem.rows),
+                experts=factors.experts,
             )
         return state
 
     @cached_property
-    def found(self) -> dict[Any, Any]:
-        """What policies found out about this state, so that they need not twice."""
-        return {}
+    def evaluation(self) -> Evaluation:
+        """What the stopping rule finds after the evaluated stages; proofs are expensive, so it is found once."""
+        return self.stopping_rule(self) if self.evaluated is self else self.evaluated.evaluation
 
-    def process_of(self, leader: int) -> Process | None:
-        """The oldest process of this leader: it has the largest weight."""
-        return next((each for each in self.settled.processes if each.leader == leader), None)
+    def process_of(self, leader: int) -> DirectionalProcess | None:
+        """The oldest directional process of this leader: it has the largest weight."""
+        return next((process for process in self.evaluated.processes if process.leader == leader), None)
 
     @cached_property
     def evidence(self) -> Evidence:
         """The plug-in evidence of the evaluated stages."""
-        return Evidence.of(self.settled.plug_in, self.problem.rows)
+        return Evidence.of(self.evaluated.plug_in, self.problem.rows)
+
+    @cached_property
+    def localiser(self) -> Localiser:
+        """An ellipsoid around C, all theta that the plug-in process does not refute."""
+        return localiser(self.evidence, self.threshold)
+
+    # Estimates use all answers there are, also of stages not evaluated yet: all were planned before the next stage, so
+    # its questions, predictions and bets may depend on them.
 
     @cached_property
     def arrived(self) -> tuple[Floats, Floats]:
-        """Pulls and wins of all answers there are, of open stages too: estimates and questions may use them."""
-        settled = self.settled
-        pulls, wins = settled.plug_in.pulls.copy(), settled.plug_in.wins.copy()
-        for filed in settled.filed[settled.sealed :]:
-            np.add.at(pulls, filed.plan.measurements, filed.pulls)
-            np.add.at(wins, filed.plan.measurements, filed.wins)
+        """Pulls and wins of all answers there are."""
+        state = self.evaluated
+        pulls, wins = state.plug_in.pulls.copy(), state.plug_in.wins.copy()
+        for stage in state.stages[state.evaluated_stages :]:
+            np.add.at(pulls, stage.plan.measurements, stage.pulls)
+            np.add.at(wins, stage.plan.measurements, stage.wins)
         return pulls, wins
-
-    @cached_property
-    def waiting(self) -> int:
-        """Number of questions whose answers are still to come; those of evaluated stages never will."""
-        return int(self.planned.sum() - self.arrived[0].sum())
 
     @cached_property
     def planned(self) -> Floats:
         """Pulls of all stages, answered or not."""
-        pulls = self.settled.plug_in.pulls.copy()
-        for filed in self.filed[self.settled.sealed :]:
-            np.add.at(pulls, filed.plan.measurements, filed.plan.pulls)
+        pulls = self.evaluated.plug_in.pulls.copy()
+        for stage in self.stages[self.evaluated.evaluated_stages :]:
+            np.add.at(pulls, stage.plan.measurements, stage.plan.pulls)
         return pulls
+
+    @cached_property
+    def waiting(self) -> int:
+        """Number of questions whose answers are still to come; those missing in evaluated stages never will."""
+        return int(self.planned.sum() - self.arrived[0].sum())
 
     @cached_property
     def fits(self) -> Floats:
         """The experts on all answers there are, every other one on old answers, too."""
         fits = ridge_experts(self.problem.rows, *self.arrived, self.experts)
+        # The other half predicts as without old answers, so that wrong ones cost little.
         if self.old is not None:
             pulls, wins = (new + old for new, old in zip(self.arrived, self.old, strict=True))
             fits = fits.copy()
@@ -157,37 +310,50 @@ class State:
         return fits
 
     @cached_property
+    def _best_expert(self) -> int:
+        """Who predicted best so far."""
+        return int(np.argmax(self.evaluated.plug_in.scores))
+
+    @cached_property
     def theta(self) -> Floats:
-        """The estimate: the expert who predicted best so far."""
-        return np.asarray(self.fits[int(np.argmax(self.settled.plug_in.scores))])
+        """The estimate: the fit of the best expert."""
+        return np.asarray(self.fits[self._best_expert])
 
     @cached_property
     def ridge(self) -> float:
         """Its ridge weight in the units of the problem."""
-        return float(RIDGES[int(np.argmax(self.settled.plug_in.scores))]) * self._longest
+        return float(RIDGES[self._best_expert]) * self._longest
 
     @cached_property
     def _longest(self) -> float:
         """The largest squared length of a measurement vector."""
         return float(np.max(np.einsum("xi,xi->x", self.problem.rows, self.problem.rows)))
 
+    def information_of(self, pulls: Floats) -> Floats:
+        """Σ n·s·xxᵀ at the estimate."""
+        rows = self.problem.rows
+        return np.asarray((rows.T * (pulls * variance(rows @ self.theta))) @ rows)
+
     @cached_property
     def information(self) -> Floats:
-        """Information of all planned questions at the estimate."""
-        rows = self.problem.rows
-        return np.asarray((rows.T * (self.planned * variance(rows @ self.theta))) @ rows)
+        """Information of all planned questions."""
+        return self.information_of(self.planned)
 
     @cached_property
     def recent_information(self) -> Floats:
-        """The same of the questions planned after the last restart but one."""
-        rows, restarts = self.problem.rows, self.settled.plug_in.restarts
-        recent = self.planned - restarts[max(len(restarts) - 2, 0)].pulls
-        return np.asarray((rows.T * (recent * variance(rows @ self.theta))) @ rows)
+        """Information of the questions planned after the last restart but one."""
+        # The newest restarts dominate G: where they have hardly any information, no bound is found.
+        restarts = self.evaluated.plug_in.restarts
+        return self.information_of(self.planned - restarts[max(len(restarts) - 2, 0)].pulls)
 
-    def guess(self, rng: np.random.Generator) -> Floats:
-        """A draw of θ, as uncertain as the answers there are leave it."""
-        rows = self.problem.rows
-        seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
+    @cached_property
+    def inverse(self) -> Floats:
+        """C: inverse of the ridge information of all planned questions."""
+        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
+
+    def draw_theta(self, rng: np.random.Generator) -> Floats:
+        """A draw from the ridge posterior of the answers there are, by its normal approximation."""
+        seen = self.information_of(self.arrived[0])
         root = np.linalg.cholesky(seen + self.ridge * np.eye(len(seen)))
         return np.asarray(self.theta + np.linalg.solve(root.T, rng.normal(size=len(seen))))
 
@@ -195,220 +361,91 @@ class State:
     def early(self) -> bool:
         """Whether it is human scale still: few dimensions, few answers, and some of them all but certain."""
         rank = self.problem.span.rank
-        if rank > FEW_DIMENSIONS or self.asked >= LATE_FROM * rank:
+        if rank > TUNING.early_dimensions or self.asked >= TUNING.early_questions * rank:
             return False
-        return self.asked < SETTLING * rank or bool(np.max(np.abs(self.problem.rows @ self.theta)) > STRONG)
+        # Where no answer is all but certain the quadratic approximation is good, and larger stages lose nothing.
+        first = self.asked < TUNING.first_process_from * rank
+        return first or bool(np.max(np.abs(self.problem.rows @ self.theta)) > TUNING.early_log_odds)
 
     @cached_property
     def leader(self) -> int:
         """The best item under the estimate."""
         return int(np.argmax(self.problem.points @ self.theta))
 
-    @cached_property
-    def rivals(self) -> Integers:
-        """All items but the leader."""
-        return np.delete(np.arange(len(self.problem.items)), self.leader)
+    def rivals_except(self, items: Iterable[int]) -> Integers:
+        """All items but the leader and these."""
+        return np.setdiff1d(np.arange(len(self.problem.items)), [self.leader, *items])
 
-    @cached_property
-    def inverse(self) -> Floats:
-        """C: inverse of the ridge information at the estimate."""
-        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
-
-    def nats(self, leader: int) -> Floats:
-        """By how many nats (quadratic approximation) each item is behind a leader."""
-        return closeness(self.problem.points, leader, self.theta, self.inverse, self.epsilon)
-
-    def alternatives(self, leader: int) -> Alternatives:
-        """The likeliest θ with which rivals have caught up, by the answers there are."""
-        key = ("alternatives", leader)
-        if key not in self.found:
-            self.found[key] = self._alternatives(leader, self.theta, np.zeros(len(self.planned)))
-        known: Alternatives = self.found[key]
-        return known
-
-    def later_alternatives(self, leader: int, guess: Floats) -> Alternatives:
-        """The same as expected when all questions are answered, if the guess is right."""
-        if not self.waiting:
-            return self.alternatives(leader)
-        return self._alternatives(leader, guess, self.planned - self.arrived[0])
-
-    def _alternatives(self, leader: int, guess: Floats, waiting: Floats) -> Alternatives:
-        points = self.problem.points
-        close = np.argsort(closeness(points, leader, guess, self.inverse, self.epsilon), kind="stable")
-        close = close[: min(CLOSEST, len(points) - 1)]
-        return likeliest(
-            self.problem.rows,
-            self.arrived,
-            waiting,
-            guess,
-            close,
-            points[leader] - points[close],
-            self.inverse,
-            float(RIDGES[-1]) * self._longest,
-            self.epsilon,
-        )
+    def nats(self, leader: int, theta: Floats | None = None) -> Floats:
+        """Nats (quadratic approximation) by which each item is behind a leader, by the estimate unless told."""
+        theta = self.theta if theta is None else theta
+        return quadratic_nats(self.problem.points, leader, theta, self.inverse, self.epsilon)
 
     @property
-    def expected(self) -> Floats:
+    def coming_nats(self) -> Floats:
         """Nats that answers still to come will add against each item, if the estimate is right."""
-        rows = self.problem.rows
         if not self.waiting:
             return np.zeros(len(self.problem.points))
-        seen = (rows.T * (self.arrived[0] * variance(rows @ self.theta))) @ rows
-        inverse: Floats = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))), dtype=np.float64)
-        now = closeness(self.problem.points, self.leader, self.theta, inverse, self.epsilon)
-        now[self.leader], later = 0.0, self.nats(self.leader)
-        later[self.leader] = 0.0
+        seen = self.information_of(self.arrived[0])
+        inverse = np.asarray(np.linalg.inv(seen + self.ridge * np.eye(len(seen))))
+        now = quadratic_nats(self.problem.points, self.leader, self.theta, inverse, self.epsilon)
+        later = self.nats(self.leader)
+        # The leader's own nats are infinite, and the difference of infinities is no number.
+        now[self.leader] = later[self.leader] = 0.0
         return np.maximum(later - now, 0.0)
 
     @cached_property
-    def localiser(self) -> Localiser:
-        """An ellipsoid around all θ that the plug-in process does not refute."""
-        return localiser(self.evidence, self.threshold)
+    def caught_up(self) -> CaughtUpRivals:
+        """The likeliest theta with which rivals of the leader have caught up, by the answers there are."""
+        return self._caught_up(self.leader, self.theta, np.zeros(len(self.planned)))
 
-    def evidence_about(self, leader: int) -> tuple[Floats, Floats]:
-        """About how much evidence there is against each item already, in nats, and what its proof may come to.
+    def caught_up_later(self, leader: int, theta: Floats) -> CaughtUpRivals:
+        """The same as expected when all questions are answered, if this theta is right."""
+        return self._caught_up(leader, theta, self.planned - self.arrived[0]) if self.waiting else self.caught_up
 
-        Both processes at one point where the rival has caught up with the leader (early the likeliest, later that of
-        the quadratic approximation): no proof can come to more. It will come to less by about what the proof of a
-        directional bound costs, λ times the room in the localiser, and to no more than the quadratic approximation.
+    def _caught_up(self, leader: int, theta: Floats, waiting: Floats) -> CaughtUpRivals:
+        points = self.problem.points
+        close = closest_rivals(self.nats(leader, theta))
+        y = points[leader] - points[close]
+        # The weakest ridge of all experts: what answers that all agree leave open is to be seen.
+        ridge = float(RIDGES[-1]) * self._longest
+        return caught_up_rivals(
+            self.problem.rows, self.arrived, waiting, theta, close, y, self.inverse, ridge, self.epsilon
+        )
+
+    def fix_factors(self, where: Integers, pulls: Integers) -> StageFactors:
+        """What is predicted and bet about a stage that asks these measurements this often.
+
+        It may depend on all answers to stages planned before, whenever they came (docs/anytime.md, section 4).
         """
-        key = ("evidence", leader)
-        if key not in self.found:
-            self.found[key] = self._evidence_about(leader, self.nats(leader))
-        known: tuple[Floats, Floats] = self.found[key]
-        return known
-
-    def _evidence_about(self, leader: int, nats: Floats) -> tuple[Floats, Floats]:
-        settled, points, rows = self.settled, self.problem.points, self.problem.rows
-        if not settled.plug_in.restarts:
-            return nats, nats
-        if self.early:
-            caught_up = self.alternatives(leader)
-            close, theta = caught_up.items, caught_up.points
-        else:
-            close = np.argsort(nats, kind="stable")[: min(CLOSEST, len(points) - 1)]
-            away = points[leader] - points[close]
-            across = away @ self.inverse
-            back = (away @ self.theta + self.epsilon) / np.maximum(np.einsum("zi,zi->z", away, across), 1e-300)
-            theta = self.theta - across * back[:, None]
-        found = self.evidence.log_evidence(theta)
-        proven, process = found, self.process_of(leader)
-        if process is not None:
-            bets = process.values(close, rows, theta)
-            cost = process.mean_tilts(close) * np.maximum(self.threshold - found, 0.0)[:, None]
-            proven = np.maximum(found, log_sum(bets - cost) - math.log(BETS))
-            found = np.maximum(found, log_sum(bets) - math.log(BETS))
-        evidence, promised = nats.copy(), nats.copy()
-        # The approximation knows nothing of answers that all agree; to refuse a stop, only the evidence itself counts.
-        evidence[close], promised[close] = found, np.minimum(proven, nats[close])
-        return evidence, promised
-
-    def lacking(self, leader: int, items: Integers, points: Floats) -> Floats:
-        """Nats that both processes lack at a θ of each item's null: where they do, no proof can pass it."""
-        lacking = self.threshold - self.evidence.log_evidence(points)
-        process = self.process_of(leader)
-        if process is not None:
-            bets = log_sum(process.values(items, self.problem.rows, points)) - math.log(BETS)
-            lacking = np.minimum(lacking, self.needed(leader) - bets)
-        return lacking
-
-    def wagers(self, where: Integers, pulls: Integers) -> dict[str, Any]:
-        """What is predicted and bet about a stage that asks these measurements so often, as plain values."""
-        rows, points = self.problem.rows, self.problem.points
+        rows, state = self.problem.rows, self.evaluated
+        # Bets reckon with the processes as they will be when all planned stages are answered.
+        processes = state.processes
+        for stage, memo in zip(
+            state.stages[state.evaluated_stages :], state.memos[state.evaluated_stages :], strict=True
+        ):
+            assert memo.factors is not None  # with charged answers all factors are fixed when planned
+            asked, none = stage.plan.pulls.astype(float), np.zeros(len(stage.plan.pulls))
+            processes = after_stage(processes, memo.factors.bets, stage.plan.measurements, asked, none, none, rows)
         bets = []
-        for process in self._betting():
-            close = self.nats(process.leader)
-            rivals = np.argsort(close, kind="stable")[: min(CLOSEST, len(points) - 1)]
-            made = good_bets(
-                process,
-                rows,
-                points,
-                rivals,
-                self.theta,
-                (where, pulls.astype(float)),
-                behind=close[rivals],
-                epsilon=self.epsilon,
-                nats=self.stakes,
-                inverse=self.inverse,
-            )
+        for process in betting_processes(
+            processes, self.leader, self.nats(self.leader), self.asked, self.problem.span.rank
+        ):
+            nats = self.nats(process.leader)
+            rivals = closest_rivals(nats)
             bets.append(
-                {
-                    "process": process.number,
-                    "leader": process.leader,
-                    "rivals": made.items.tolist(),
-                    "shifts": made.shifts.tolist(),
-                    "logits": made.logits.tolist(),
-                    "limits": made.limits.tolist(),
-                }
+                choose_bets(
+                    process,
+                    rows,
+                    self.problem.points,
+                    rivals,
+                    self.theta,
+                    (where, pulls.astype(float)),
+                    nats=nats[rivals],
+                    epsilon=self.epsilon,
+                    target=2 * (math.log(1 / self.delta) + 1),
+                    inverse=self.inverse,
+                )
             )
         predictions = predicted(rows, self.arrived[0], self.fits, rows[where])
-        return {"experts": self.fits.tolist(), "predictions": predictions.tolist(), "bets": bets}
-
-    def _betting(self) -> list[Process]:
-        """Processes to bet in the next stage, as they will be when all planned stages are answered."""
-        processes = self.settled.processes
-        rows = self.problem.rows
-        for filed in self.settled.filed[self.settled.sealed :]:
-            where, pulls = filed.plan.measurements, filed.plan.pulls.astype(float)
-            processes = after_stage(processes, filed.plan.memo, where, pulls, 0 * pulls, 0 * pulls, rows)
-        behind = self.nats(self.leader)
-        if not processes and not self._may_begin(behind):
-            return []
-        behind[self.leader] = 0.0
-        wanted = [int(item) for item in np.argsort(behind, kind="stable")[:LEADERS] if behind[item] < CONTENDER]
-        result = []
-        for leader in wanted:
-            known = next((each for each in processes if each.leader == leader), None)
-            if known is None:
-                known = Process.begin(len(processes), leader)
-                processes = (*processes, known)
-            result.append(known)
-        return result
-
-    def _may_begin(self, behind: Floats) -> bool:
-        """Whether those who may be best are few enough to begin a process for each: every one later has less weight."""
-        asked, dimension = self.asked, self.problem.span.rank
-        few = np.sum(behind < CONTENDER) < LEADERS
-        return bool(behind.min() >= LEAD and asked >= (SETTLING if few else SETTLED) * dimension)
-
-
-def after_stage(
-    processes: tuple[Process, ...],
-    memo: Mapping[str, Any],
-    where: Integers,
-    pulls: Floats,
-    wins: Floats,
-    lost: Floats,
-    rows: Floats,
-) -> tuple[Process, ...]:
-    """The processes after a stage: those that bet in it, begun where it is their first."""
-    result = list(processes)
-    for each in memo["bets"]:
-        number = each["process"]
-        if number == len(result):
-            result.append(Process.begin(number, each["leader"]))
-        bets = Bets(
-            np.array(each["rivals"], dtype=np.int64),
-            np.array(each["shifts"]).reshape(-1, BETS, rows.shape[1]),
-            np.array(each["logits"]),
-            np.array(each["limits"]),
-        )
-        result[number] = result[number].after(where, pulls, wins, lost, bets, rows)
-    return tuple(result)
-
-
-def old_counts(warm: tuple[tuple[int, int, int], ...], count: int) -> tuple[Floats, Floats] | None:
-    """Old answers (measurement, pulls, wins) as pulls and wins of all measurements; None if there are none."""
-    if not warm:
-        return None
-    rows, asked, ones = np.array(warm, dtype=np.int64).T
-    if rows.min() < 0 or rows.max() >= count or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
-        raise InvalidInput(
-            f"warm must hold (measurement, pulls, wins) for measurements below {count}, got one that does not exist or "
-            "more wins than pulls."
-        )
-    pulls, wins = np.zeros(count), np.zeros(count)
-    np.add.at(pulls, rows, asked)
-    np.add.at(wins, rows, ones)
-    return pulls, wins
+        return StageFactors(self.fits, predictions, tuple(bets))

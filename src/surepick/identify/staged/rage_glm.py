@@ -22,7 +22,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
-from surepick.confidence import plug_in_evidence
+from surepick.confidence import ConfidenceSet
 from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, g_optimal, max_optimal, xy_optimal
 from surepick.glm import Tally, variance
@@ -143,9 +143,7 @@ class RageGlm(WithPriorBounds):
         """What the last stage says of θ*, None for nothing; and the floors known after it."""
         rows, last = state.problem.rows, state.last
         known = np.zeros(len(rows)) if memo.floors is None else memo.floors
-        if (
-            memo.budget is None
-        ):  # exploring: all such stages share the level of the first (docs/identify.md, "The start")
+        if memo.budget is None:  # exploring: all such stages share the level of the first (docs/identify.md)
             memos = (RoundMemo.from_json(record.plan.memo) for record in state.records)
             first = next(earlier.round for earlier in memos if earlier.kind == "explore")
             ellipsoid = explored(state, level(self.delta, first))
@@ -204,11 +202,11 @@ def explored(state: Stages, delta: float) -> StageEstimate | None:
     answered = [record for record in state.records if record.pulls.any()]
     if not answered:
         return None
-    evidence = plug_in_evidence([Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered])
-    shape, radius = evidence.ellipsoid(delta=delta)
+    known = ConfidenceSet.of([Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered])
+    shape, radius = known.ellipsoid(delta=delta)
     if shape is None:
         return None
-    return StageEstimate(evidence.span.embed(evidence.least.point), evidence.span, shape, radius)
+    return StageEstimate(known.span.embed(known.least.point), known.span, shape, radius)
 
 
 def floors_within(estimate: StageEstimate | None, rows: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The tables of the first release."""
+"""The tables of the first release. Written out, not taken from `schema`, which later migrations change."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -30,29 +30,31 @@ def upgrade() -> None:
         ),
         sa.Column("head", sa.Integer(), nullable=False, comment="Events in the log."),
         sa.Column(
-            "sealed", sa.Integer(), nullable=False, comment="Stages of this phase whose answers stay as they are."
+            "evaluated_stages", sa.Integer(), nullable=False, comment="Stages of this phase that cannot be undone."
         ),
-        sa.Column("answered", sa.Integer(), nullable=False, comment="Answers of this phase in the log."),
+        sa.Column("answers", sa.Integer(), nullable=False, comment="Answers of this phase in the log."),
         sa.Column("demand", sa.Integer(), nullable=False, comment="Questions a judge asked for in vain."),
-        sa.Column("verdict", sa.Text(), nullable=True, comment="JSON of the last look; final once its status is."),
+        sa.Column(
+            "verdict", sa.Text(), nullable=True, comment="JSON of the last evaluation; final once its status is."
+        ),
         sa.Column("decided", sa.Float(), nullable=True, comment="When the verdict became final."),
         sa.Column("certificate", sa.Text(), nullable=True, comment="JSON, once there is a proved verdict."),
-        sa.Column(
-            "insight", sa.Text(), nullable=True, comment="JSON: scores, checks, judges, as an observer saw them."
-        ),
-        sa.Column("insight_head", sa.Integer(), nullable=False, comment="Events in the log when it did."),
-        sa.Column("insight_from", sa.Float(), nullable=False, comment="No new insight before this time."),
+        sa.Column("insight", sa.Text(), nullable=True, comment="JSON: scores, checks, judges, for the dashboard."),
+        sa.Column("insight_head", sa.Integer(), nullable=False, comment="Events in the log when it was computed."),
+        sa.Column("insight_until", sa.Float(), nullable=False, comment="No new insight is computed before this time."),
         sa.Column(
             "forecast",
             sa.Text(),
             nullable=True,
-            comment="JSON: how many more answers after `at`, as an observer simulated it.",
+            comment="JSON: simulated number of answers left after `at`.",
         ),
-        sa.Column("forecast_from", sa.Float(), nullable=False, comment="No new forecast before this time."),
         sa.Column(
-            "notice", sa.Text(), nullable=False, comment="Why planning does not go on, as a sentence; mostly empty."
+            "forecast_until", sa.Float(), nullable=False, comment="No new forecast is computed before this time."
         ),
-        sa.Column("planner", sa.Text(), nullable=True, comment="Who plans it now."),
+        sa.Column(
+            "notice", sa.Text(), nullable=False, comment="Why planning cannot go on, as a sentence; usually empty."
+        ),
+        sa.Column("planner", sa.Text(), nullable=True, comment="Name of the planner that holds the lease."),
         sa.Column("planner_until", sa.Float(), nullable=False),
         sa.Column("term", sa.Integer(), nullable=False, comment="Grows whenever another planner takes over."),
         sa.PrimaryKeyConstraint("id"),
@@ -116,12 +118,12 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_judges_study"), ["study"], unique=False)
 
     op.create_table(
-        "looks",
+        "evaluations",
         sa.Column("study", sa.Text(), nullable=False),
-        sa.Column("seq", sa.Integer(), nullable=False, comment="Events in the log when it was taken."),
+        sa.Column("seq", sa.Integer(), nullable=False, comment="Events in the log at the time."),
         sa.Column("phase", sa.Integer(), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("answered", sa.Integer(), nullable=False),
+        sa.Column("answers", sa.Integer(), nullable=False),
         sa.Column(
             "body", sa.Text(), nullable=False, comment="JSON: status, best, surviving, evidence against the closest."
         ),
@@ -143,7 +145,7 @@ def upgrade() -> None:
         sa.Column("judge", sa.Text(), nullable=True, comment="Null until it is handed out."),
         sa.Column("leased_at", sa.Float(), nullable=True),
         sa.Column("leased_until", sa.Float(), nullable=True),
-        sa.Column("closed", sa.Boolean(), nullable=False, comment="Answered, skipped, tied or expired, in the log."),
+        sa.Column("answered", sa.Boolean(), nullable=False, comment="An answer, skip, tie or expiry is in the log."),
         sa.ForeignKeyConstraint(
             ["study"],
             ["studies.id"],
@@ -156,10 +158,10 @@ def upgrade() -> None:
             "questions_expiring",
             ["leased_until"],
             unique=False,
-            sqlite_where=sa.text("judge IS NOT NULL AND closed IS 0"),
-            postgresql_where=sa.text("judge IS NOT NULL AND closed IS false"),
+            sqlite_where=sa.text("judge IS NOT NULL AND answered IS 0"),
+            postgresql_where=sa.text("judge IS NOT NULL AND answered IS false"),
         )
-        batch_op.create_index("questions_in_hand", ["study", "judge", "closed"], unique=False)
+        batch_op.create_index("questions_held", ["study", "judge", "answered"], unique=False)
         batch_op.create_index("questions_leased", ["study", "leased_at"], unique=False)
         batch_op.create_index(
             "questions_ready",
@@ -177,7 +179,7 @@ def upgrade() -> None:
         sa.Column("judge", sa.Text(), nullable=False),
         sa.Column("said", sa.Text(), nullable=False, comment="a, b, yes, no, tie, skip or undo."),
         sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("seq", sa.Integer(), nullable=True, comment="Its event in the log; null until it is filed."),
+        sa.Column("seq", sa.Integer(), nullable=True, comment="Its event in the log; null until it is there."),
         sa.ForeignKeyConstraint(
             ["question"],
             ["questions.id"],
@@ -187,9 +189,30 @@ def upgrade() -> None:
     with op.batch_alter_table("messages", schema=None) as batch_op:
         batch_op.create_index("messages_of_judge", ["study", "judge", "at"], unique=False)
         batch_op.create_index(
-            "messages_unfiled",
+            "messages_not_in_log",
             ["study", "at"],
             unique=False,
             sqlite_where=sa.text("seq IS NULL"),
             postgresql_where=sa.text("seq IS NULL"),
         )
+
+    op.create_table(
+        "streams",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("head", sa.Integer(), nullable=False, comment="Events in the log."),
+        sa.Column("decisions", sa.Integer(), nullable=False),
+        sa.Column("answered", sa.Integer(), nullable=False, comment="Decisions whose reward was told or given up."),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "stream_events",
+        sa.Column("stream", sa.Text(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False, comment="From 0, without gaps."),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=False, comment="Names the transaction that wrote it."),
+        sa.Column("body", sa.Text(), nullable=False, comment="A line of the contextual session's log as JSON."),
+        sa.ForeignKeyConstraint(["stream"], ["streams.id"]),
+        sa.PrimaryKeyConstraint("stream", "seq"),
+    )

@@ -1,0 +1,196 @@
+"""Recorded answers: the one reader of files of votes, and of the answers to questions about bare features.
+
+A vote is a row item_a,item_b,winner (or model_a,model_b,winner, as Arena writes it) or a row item,answer; a file may
+have both kinds of columns, one of them empty in each row. The words are those of `surepick.answer.read_answer`. A row
+that cannot be used is reported with its line and left out; a file without a usable row is refused. Every command that
+reads votes reads them here, so that the same rows count everywhere.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from surepick._arrays import Floats
+from surepick.answer import Answer, read_answer, word_of
+from surepick.confidence import in_given_order
+from surepick.confidence.result import Tallies
+from surepick.errors import InvalidInput
+from surepick.glm import Tally
+from surepick.identify import Problem
+from surepick.io.items import PAIR_COLUMNS, feature_columns, item_names, points_of, vectors_by_name
+from surepick.io.tables import Table, read_table
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One usable row of a file of votes."""
+
+    shown: tuple[str, ...]
+    """The two items compared, in the order shown, or the one item of a yes/no question."""
+    answer: Answer
+    """1 for the first item shown or yes, 0 for the second or no; "tie", or None for a skip."""
+    line: int
+    judge: str | None = None
+
+    @property
+    def decisive(self) -> bool:
+        """Whether it is neither a tie nor a skip."""
+        return isinstance(self.answer, int)
+
+
+@dataclass(frozen=True)
+class VoteTable:
+    """The usable votes of a file in its order, and sentences about the other rows."""
+
+    source: str
+    votes: tuple[Vote, ...]
+    unused: tuple[str, ...]
+    """One sentence for each row that could not be used, with its line."""
+
+    def distinguishable(self, problem: Problem) -> "VoteTable":
+        """Without votes between items that are one item to the problem, because their features are equal."""
+        number = numbers_of(problem)
+        kept, unused = [], list(self.unused)
+        for vote in self.votes:
+            if len({number[name] for name in vote.shown}) == len(vote.shown):
+                kept.append(vote)
+            else:
+                pair = " and ".join(map(repr, vote.shown))
+                unused.append(
+                    f"{self.source}, line {vote.line}: no answer tells {pair} apart; their features are equal."
+                )
+        if not kept:
+            raise _nothing_usable(self.source, unused)
+        return replace(self, votes=tuple(kept), unused=tuple(unused))
+
+
+def numbers_of(problem: Problem) -> dict[str, int]:
+    """The number of each item in the problem by any of its names; items of equal features have one number."""
+    return {name: number for number, names in enumerate(problem.aliases) for name in names}
+
+
+def read_votes(source: Table | str | PathLike[str], names: Collection[str]) -> VoteTable:
+    """The votes of a file or table on items of these names."""
+    table = source if isinstance(source, Table) else read_table(Path(source), leave_out=True)
+    votes: list[Vote] = []
+    unused = list(table.unusable)
+    for row in range(len(table)):
+        try:
+            votes.append(_vote(table, row, names))
+        except InvalidInput as error:
+            unused.append(_at(table, row, error))
+    if not votes:
+        raise _nothing_usable(table.source, unused)
+    return VoteTable(table.source, tuple(votes), tuple(unused))
+
+
+@dataclass(frozen=True)
+class RecordedAnswers:
+    """Answers as a model is fitted to them, and how to read points in the same coordinates."""
+
+    answers: Tallies
+    """A tally where the file holds counts, else batches in the order of the file."""
+    features: list[str]
+    items: Table | None
+    left_out: list[str] = field(default_factory=list)
+    """Sentences about rows that could not be used or hold no decision (ties, skips), with their line."""
+
+    def points(self, path: Path) -> tuple[list[str], Floats]:
+        """Names and vectors of the points to evaluate: feature rows, items, or pairs of items."""
+        table = read_table(path)
+        about_items = any(name in table for name in ("item", *(first for first, _ in PAIR_COLUMNS)))
+        vectors = vectors_by_name(self.items, self.features) if self.items is not None and about_items else {}
+        return points_of(table, vectors, self.features)
+
+
+def read_answers(path: Path, items: Path | None) -> RecordedAnswers:
+    """Read raw rows (features, answer), counted rows (features, pulls, wins), or votes about items."""
+    table = read_table(path, leave_out=True)
+    known = None if items is None else read_table(items)
+    if "winner" in table or (known is not None and "item" in table):
+        if known is None:
+            raise InvalidInput(f"{table.source} holds answers about items; pass their features with --items FILE.")
+        return _about_items(table, known)
+    features = _features_of(table)
+    vectors = table.numbers(features)
+    if "pulls" in table:
+        counts = table.numbers(["pulls", "wins"])
+        return RecordedAnswers(Tally(vectors, counts[:, 0], counts[:, 1]), features, known, list(table.unusable))
+    votes, left_out = [], list(table.unusable)
+    for row, said in enumerate(table.text("answer")):
+        try:
+            votes.append((row, Vote((), read_answer(said), table.line(row))))
+        except InvalidInput as error:
+            left_out.append(_at(table, row, error))
+    decisive = [(vectors[row], vote) for row, vote in votes if vote.decisive]
+    left_out += _undecided(table.source, [vote for _, vote in votes])
+    return RecordedAnswers(_batches(table.source, decisive, left_out), features, known, left_out)
+
+
+def _about_items(table: Table, items: Table) -> RecordedAnswers:
+    features = _features_of(items)
+    vectors = vectors_by_name(items, features)
+    problem = Problem.from_items(np.array(list(vectors.values())), names=item_names(items), intercept=False)
+    read = read_votes(table, vectors).distinguishable(problem)
+    decisive = [
+        (vectors[vote.shown[0]] - (vectors[vote.shown[1]] if len(vote.shown) == 2 else 0.0), vote)
+        for vote in read.votes
+        if vote.decisive
+    ]
+    left_out = [*read.unused, *_undecided(read.source, read.votes)]
+    return RecordedAnswers(_batches(read.source, decisive, left_out), features, items, left_out)
+
+
+def _batches(source: str, decisive: list[tuple[Floats, Vote]], left_out: list[str]) -> Tallies:
+    """One batch per answer, in the order of the file."""
+    if not decisive:
+        raise InvalidInput(f"{source} holds no decisive answer; at least one is needed. The first row: {left_out[0]}")
+    ones = np.array([vote.answer for _, vote in decisive], dtype=np.int64)
+    return in_given_order(Tally.from_answers(np.array([vector for vector, _ in decisive]), ones))
+
+
+def _undecided(source: str, votes: Collection[Vote]) -> list[str]:
+    return [f"{source}, line {vote.line}: {word_of(vote.answer, pair=True)}." for vote in votes if not vote.decisive]
+
+
+def _vote(table: Table, row: int, names: Collection[str]) -> Vote:
+    """A row as a vote; raises the reason where it is none."""
+    pair = next((columns for columns in PAIR_COLUMNS if columns[0] in table), PAIR_COLUMNS[0])
+    winner, said = _cell(table, "winner", row), _cell(table, "answer", row)
+    if not winner and not said:
+        raise InvalidInput("There is neither a winner (a, b, tie, skip) nor an answer (yes, no, skip).")
+    shown = tuple(_cell(table, column, row) for column in (pair if winner else ("item",)))
+    answer = read_answer(winner or said, shown)
+    stranger = next((name for name in shown if name not in names), None)
+    if stranger is not None:
+        raise InvalidInput(f"There is no item {stranger!r}.")
+    if len(set(shown)) < len(shown):
+        raise InvalidInput(f"Item {shown[0]!r} is compared with itself.")
+    return Vote(shown, answer, table.line(row), _cell(table, "judge", row) or None)
+
+
+def _cell(table: Table, column: str, row: int) -> str:
+    return table.columns[column][row] if column in table else ""
+
+
+def _at(table: Table, row: int, error: InvalidInput) -> str:
+    """The reason as a sentence that points at the row."""
+    why = str(error).rstrip(".")
+    return table.at(row, why[0].lower() + why[1:])
+
+
+def _features_of(table: Table) -> list[str]:
+    names = feature_columns(table)
+    if not names:
+        raise InvalidInput(f"{table.source} has no feature columns; it has only {', '.join(table.columns)}.")
+    return names
+
+
+def _nothing_usable(source: str, unused: list[str]) -> InvalidInput:
+    return InvalidInput(
+        f"{source} holds no vote that can be used: none on two of the items, and no yes or no about one; check the "
+        f"names. The first row: {unused[0]}"
+    )

@@ -1,0 +1,223 @@
+"""Programs as judges: each gets one question at a time as a line of JSON and writes one line of JSON back."""
+
+import json
+import queue
+import shlex
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from surepick.answer import Answer, read_answer
+from surepick.errors import InvalidInput, SurepickError
+from surepick.io.items import ItemTable
+from surepick.session import Question, Reply
+
+PAUSE = 0.25
+"""Seconds before the first retry; twice as long before each further one."""
+
+
+class JudgeFailed(SurepickError):
+    """A judge's program ended, gave no answer in time, or wrote something that is not an answer."""
+
+
+@dataclass(eq=False)
+class ProgramJudge:
+    """`at_once` processes of one command, which answer side by side."""
+
+    command: str
+    items: ItemTable
+    at_once: int = 1
+    timeout: float = 60.0
+    retries: int = 2
+    cost_per_question: float = 0.0
+    _idle: "queue.SimpleQueue[_Program]" = field(default_factory=queue.SimpleQueue, init=False)
+    _programs: "list[_Program]" = field(default_factory=list, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise InvalidInput(f"--judge {self.command!r} is not a command line ({error}).") from None
+        if not words:
+            raise InvalidInput("--judge is empty; name a program that reads questions and writes answers.")
+        self._programs = [_Program(words, str(number + 1)) for number in range(self.at_once)]
+        for program in self._programs:
+            program.start()  # a command that does not exist is refused before anything is asked
+            self._idle.put(program)
+
+    def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
+        """Keep every process busy; at the end, or when nobody wants more replies, the processes are ended."""
+        out: dict[Future[Reply], Question] = {}
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
+            while True:
+                while len(out) < self.at_once and (question := next_question()) is not None:
+                    out[pool.submit(self.ask, question)] = question
+                if not out:
+                    return
+                done, _ = wait(out, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield out.pop(future), future.result()
+        finally:
+            self.close()  # first, or the threads would wait for answers that nobody wants
+            pool.shutdown()
+            self.close()  # a thread may have started a process in between
+
+    def ask(self, question: Question) -> Reply:
+        """The answer of the next idle process; one that failed is restarted and asked again, `retries` times."""
+        program, trouble = self._idle.get(), "the search has ended"
+        try:
+            line = json.dumps(question_for_judge(question, self.items))
+            for attempt in range(self.retries + 1):
+                if self._closed:
+                    break
+                if attempt:
+                    time.sleep(PAUSE * 2 ** (attempt - 1))
+                try:
+                    told = program.exchange(line, question.id, self.timeout)
+                    cost = float(told.get("cost", self.cost_per_question))
+                    return Reply(_answer(told, question), str(told.get("judge", program.name)), cost)
+                except JudgeFailed as failed:
+                    trouble = str(failed)
+                    program.stop()
+            return Reply(None, program.name, 0.0, trouble)
+        finally:
+            self._idle.put(program)
+
+    def close(self) -> None:
+        """End all processes; nothing more will be asked."""
+        self._closed = True
+        for program in self._programs:
+            program.stop()
+
+
+def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
+    """What a program is told of a question: which of `first` and `second`, or yes/no about `first`."""
+    assert question.first is not None  # problems made from items have items in all questions
+    shown = {"first": items.display(question.first)}
+    if question.second is None:
+        return {"id": question.id, "kind": "item", "first": question.first, "show": shown}
+    shown["second"] = items.display(question.second)
+    return {"id": question.id, "kind": "pair", "first": question.first, "second": question.second, "show": shown}
+
+
+def _answer(told: dict[str, Any], question: Question) -> Answer:
+    said = told.get("answer", told.get("winner"))
+    shown = tuple(name for name in (question.first, question.second) if name is not None)
+    try:
+        # A reply without an answer is a mistake of the program; a skip has a word of its own.
+        return read_answer("" if said is None else said, shown)
+    except InvalidInput as error:
+        why = str(error).rstrip(".")
+        raise JudgeFailed(
+            f"question {question.id} was answered {json.dumps(told)[:80]}; {why[0].lower()}{why[1:]}"
+        ) from None
+
+
+class _Program:
+    """One process, started when needed."""
+
+    def __init__(self, words: Sequence[str], name: str) -> None:
+        self.name = name
+        self._words = words
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._errors: IO[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process unless it runs."""
+        if self._process is not None:
+            return
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process, closed by stop
+        try:
+            self._process = subprocess.Popen(
+                self._words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                encoding="utf-8",
+                bufsize=1,
+                start_new_session=True,  # Ctrl-C reaches only us, and we end the programs in order
+            )
+        except OSError as error:
+            self._errors.close()
+            raise InvalidInput(
+                f"The judge {self._words[0]!r} cannot be started ({error.strerror}); check the command."
+            ) from None
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=_read_lines, args=(self._process.stdout, self._lines), daemon=True).start()
+
+    def exchange(self, line: str, number: int, timeout: float) -> dict[str, Any]:
+        """Write a question, and read until its answer comes."""
+        self.start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise JudgeFailed(self._how_it_ended()) from None
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                told = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise JudgeFailed(f"no answer to question {number} within {timeout:g} seconds") from None
+            if told is None:
+                raise JudgeFailed(self._how_it_ended())
+            if not told.strip():
+                continue
+            try:
+                fields = json.loads(told)
+            except ValueError:
+                raise JudgeFailed(f"the judge wrote {told.strip()[:80]!r}, which is not JSON") from None
+            if not isinstance(fields, dict):
+                raise JudgeFailed(f"the judge wrote {told.strip()[:80]!r}, which is not a JSON object")
+            if fields.get("id", number) == number:  # an answer to an earlier question comes too late
+                return fields
+
+    def stop(self) -> None:
+        """End the process; the next question starts a new one."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what was still to be written has no reader
+                    pipe.close()
+        if self._errors is not None:
+            self._errors.close()
+        self._process = None
+
+    def _how_it_ended(self) -> str:
+        """How the process ended, with the last line of its standard error."""
+        assert self._process is not None
+        assert self._errors is not None
+        try:
+            code: int | None = self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            code = None
+        self._errors.seek(0)
+        last = self._errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
+        said = f": {last[0][:120]}" if last else ""
+        return f"the judge ended with code {code}{said}" if code is not None else "the judge closed its output"
+
+
+def _read_lines(source: IO[str] | None, lines: "queue.SimpleQueue[str | None]") -> None:
+    """Hand over lines until the end, then None."""
+    assert source is not None
+    try:
+        for line in source:
+            lines.put(line)
+    except (OSError, ValueError):  # closed while reading: the process was stopped
+        pass
+    lines.put(None)

@@ -1,0 +1,86 @@
+"""The one wording of a verdict: what is claimed and how sure that is, for the terminal, the report and the service."""
+
+import math
+from collections.abc import Sequence
+
+from surepick.identify import Status
+
+REFUTED = (
+    "The answers refute every logistic model with these features, so intervals and ranks mean nothing; check for "
+    "judges who changed their minds, missing features or miscoded answers."
+)
+"""Said instead of intervals where no model fits."""
+
+ASSUMPTIONS_NOTE = "Silence does not prove that the assumptions hold."
+
+ODDS_SHOWN = 1e6
+"""Odds above this are all the same to a reader."""
+
+
+def claim(status: Status, name: str, epsilon: float, *, count: int | None = None, why: str = "") -> str:
+    """What a verdict claims, as a clause without its full stop.
+
+    `name` is the best item or the best guess as it is to be shown ("" where there is none yet); `count` is the number
+    of items; `why` says in a few words why an open search stopped.
+
+    >>> claim(Status.CERTAIN, "red", 0.0, count=12)
+    'red is the best of 12 items'
+    >>> claim(Status.OPEN, "red", 0.0, why="votes ran out")
+    'Not decided (votes ran out); the best guess is red'
+    """
+    before, after = claim_around(status, epsilon, count=count, why=why, named=bool(name))
+    return before + name + after
+
+
+def claim_around(
+    status: Status, epsilon: float, *, count: int | None = None, why: str = "", named: bool = True
+) -> tuple[str, str]:
+    """The words of `claim` before and after the item's name, for media that show the name in a style of its own."""
+    of_all = "" if count is None else f" of {count} items"
+    if status is Status.CERTAIN:
+        return "", f" is the best{of_all}"
+    if status is Status.WITHIN_EPSILON:
+        return "", f" is the best{of_all}, or within {epsilon:g} of it"
+    if status is Status.OPEN and not why:
+        return ("Not decided yet; ", " leads") if named else ("Not decided yet", "")
+    begun = "These questions cannot decide it" if status is Status.NOT_IDENTIFIABLE else "Not decided"
+    reason = f" ({why})" if why and status is Status.OPEN else ""
+    return (f"{begun}{reason}; the best guess{of_all} is ", "") if named else (f"{begun}{reason}", "")
+
+
+def certainty(status: Status, delta: float, epsilon: float, guarantee: str) -> str:
+    """How sure the claim is, as a sentence.
+
+    >>> certainty(Status.CERTAIN, 0.05, 0.0, "proved")
+    'A search like this names a wrong item with probability at most 5%. Proved, if the assumptions hold.'
+    """
+    if not status.decided:
+        return "Nothing is claimed yet, except that the best item is among those not excluded."
+    within = status is Status.WITHIN_EPSILON
+    wrong = f"an item worse than the best by more than {epsilon:g}" if within else "a wrong item"
+    if guarantee != "proved":
+        return f"Meant to name {wrong} with probability at most {100 * delta:g}% ({guarantee}, not proved)."
+    return (
+        f"A search like this names {wrong} with probability at most {100 * delta:g}%. Proved, if the assumptions hold."
+    )
+
+
+def equally_good(labels: Sequence[str]) -> str:
+    """Items that no answer can tell from the best; "" where there are none."""
+    return f"Equally good, because their features are the same: {', '.join(labels)}." if labels else ""
+
+
+def odds(nats: float | None) -> str:
+    """Evidence as odds; less than one to one is no evidence.
+
+    >>> odds(3.0), odds(-1.0), odds(99.0)
+    ('20 to 1', '–', 'over 1,000,000 to 1')
+    """
+    if nats is None or nats <= 0:
+        return "–"
+    return f"{math.exp(nats):,.0f} to 1" if nats < math.log(ODDS_SHOWN) else f"over {ODDS_SHOWN:,.0f} to 1"
+
+
+def checks_note(level: float) -> str:
+    """What the silence of all checks together is worth; `level` is their joint chance of a false alarm."""
+    return f"The chance of any false alarm among these checks is at most {100 * level:g}%. {ASSUMPTIONS_NOTE}"

@@ -1,0 +1,259 @@
+// The judge's page. Questions are fetched in advance and answers sent in the background, so a judge need not wait for
+// the network.
+
+import { Outbox } from "./outbox.js";
+import { Refused, backoff, element, find, request, sleep, swatch } from "./common.js";
+
+const AHEAD = 2; // questions held: the one shown and the next
+const HEARTBEAT = 20_000; // asking for the same questions again renews their leases, and tells whether the study goes on
+const NOT_READY = 300; // before asking again for a question that was not ready
+const DOUBLE_TAP = 120; // a second tap of a double tap must not answer the next question
+
+const token = location.hash.slice(1);
+const outbox = new Outbox(token, showSaved, onRefusal);
+const held = [];
+const known = new Set(); // ids of questions answered or held by this page
+let invitation = null;
+let mine = 0; // answers of this judge
+let study = { answered: 0, remaining: null };
+let shownAt = 0;
+let last = null; // the question answered last, which can be undone
+let filling = false;
+let ended = false;
+let paused = false;
+
+start();
+
+async function start() {
+  if (!token) return end("This page needs a link", "Open the link that you were sent; it ends in a long code.", false);
+  find("wait").hidden = false;
+  for (let failures = 0; invitation === null; failures += 1) {
+    try {
+      invitation = await request("GET", "/judge/invitation", { token });
+    } catch (error) {
+      if (error instanceof Refused) return endOfLink(error);
+      find("wait").textContent = "The server cannot be reached; trying again …";
+      await sleep(backoff(failures));
+    }
+  }
+  find("wait").textContent = "One moment …";
+  mine = invitation.answers;
+  document.title = invitation.title;
+  find("title").textContent = invitation.title;
+  for (const entry of outbox.entries) known.add(entry.question);
+  outbox.open(invitation.study);
+  if (known.size) {
+    // They may have been sent when the page was closed. Once all are acknowledged, the server's count includes them.
+    await outbox.flush();
+    mine = (await request("GET", "/judge/invitation", { token }).catch(() => invitation)).answers;
+  }
+  document.addEventListener("keydown", onKey);
+  for (const button of document.querySelectorAll("[data-answer]")) {
+    button.addEventListener("click", () => answer(button.dataset.answer));
+  }
+  find("undo").addEventListener("click", undo);
+  document.addEventListener("visibilitychange", () => document.hidden || refill(true));
+  setInterval(() => document.hidden || refill(true), HEARTBEAT);
+  refill();
+}
+
+/** Lease questions until enough are held; with `anyway` ask at least once. */
+async function refill(anyway = false) {
+  if (filling || ended) return;
+  filling = true;
+  for (let failures = 0; !ended && (anyway || paused || held.length < AHEAD); ) {
+    anyway = false;
+    const wanted = AHEAD + outbox.entries.length;
+    let reply;
+    try {
+      reply = await request("POST", `/studies/${invitation.study}/questions?n=${Math.min(100, wanted)}`, { token });
+      failures = 0;
+    } catch (error) {
+      if (error instanceof Refused) endOfLink(error);
+      await sleep(backoff((failures += 1)));
+      continue;
+    }
+    study = reply;
+    if (!reply.open) await endOfStudy();
+    else if (reply.questions.length === 0) await checkPaused();
+    else paused = false;
+    const fresh = reply.questions.filter((question) => !known.has(question.id));
+    for (const question of fresh) {
+      known.add(question.id);
+      held.push(question);
+      for (const item of [question.a, question.b]) if (item?.image) new Image().src = item.image;
+    }
+    show();
+    // The next question is not ready, and the server waits for one only where the judge holds none.
+    if (reply.questions.length && !fresh.length && held.length < AHEAD) await sleep(NOT_READY);
+  }
+  filling = false;
+}
+
+/** No questions came: are they not ready yet, or is the study paused? */
+async function checkPaused() {
+  try {
+    paused = (await request("GET", "/judge/invitation", { token })).state === "paused";
+  } catch (error) {
+    if (error instanceof Refused) endOfLink(error);
+  }
+  await sleep(paused ? 2_000 : 100);
+}
+
+/** Show the first question held, unless it is shown already. */
+function show() {
+  showProgress();
+  if (ended) return;
+  const question = paused ? null : held[0];
+  find("question").hidden = !question;
+  find("wait").hidden = Boolean(question) || paused;
+  find("notice").hidden = !paused;
+  if (paused) return notice("A short break", "The study is paused. This page continues by itself when the study does.", false);
+  const cards = find("cards");
+  if (!question || cards.dataset.shown === `${question.id} ${question.turn}`) return;
+  cards.dataset.shown = `${question.id} ${question.turn}`;
+  cards.classList.toggle("pair", question.b !== null);
+  const [first, second] = cards.querySelectorAll("button");
+  const single = find("single");
+  first.hidden = second.hidden = question.b === null;
+  single.hidden = find("yesno").hidden = question.b !== null;
+  document.querySelector("[data-answer=tie]").hidden = !question.answers.includes("tie");
+  if (question.b === null) {
+    single.replaceChildren(...face(question.a));
+  } else {
+    first.replaceChildren(...face(question.a, "←"));
+    second.replaceChildren(...face(question.b, "→"));
+  }
+  cards.classList.remove("fresh");
+  void cards.offsetWidth; // restarts the animation
+  cards.classList.add("fresh");
+  const names = question.b === null ? question.a.label : `${question.a.label}, or ${question.b.label}?`;
+  find("live").textContent = `Question ${mine + 1}: ${names}`;
+  shownAt = performance.now();
+}
+
+/** What a judge sees of an item. */
+function face(item, key) {
+  return [
+    item.image ? element("img", { src: item.image, alt: "" }) : null,
+    swatch(item),
+    element("span", { class: "name" }, item.label),
+    item.text ? element("span", { class: "text" }, item.text) : null,
+    key ? element("span", { class: "key", "aria-hidden": "true" }, key) : null,
+  ].filter((part) => part !== null);
+}
+
+function answer(word) {
+  const question = held[0];
+  if (!question || ended || paused || !question.answers.includes(word)) return;
+  if (performance.now() - shownAt < DOUBLE_TAP) return;
+  held.shift();
+  last = { question, word };
+  outbox.put(question, word);
+  if (word !== "skip") mine += 1;
+  find("undo").disabled = false;
+  find("said").textContent = "";
+  show();
+  refill();
+}
+
+async function undo() {
+  if (!last || ended) return;
+  const { question, word } = last;
+  last = null;
+  find("undo").disabled = true;
+  if (!outbox.take(question.id)) {
+    await outbox.flush();
+    try {
+      const reply = await request("POST", `/studies/${invitation.study}/undo`, { token, body: { question: question.id } });
+      question.turn = reply.turn;
+    } catch (error) {
+      return say(error instanceof Refused ? error.message : "The server cannot be reached, so this was not undone.");
+    }
+  }
+  if (word !== "skip") mine -= 1;
+  held.unshift(question);
+  show();
+  showSaved();
+  say("Undone: choose again.");
+}
+
+function onKey(event) {
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  const pair = Boolean(held[0]?.b);
+  const words = {
+    ArrowLeft: pair ? "a" : "no",
+    ArrowRight: pair ? "b" : "yes",
+    ArrowUp: "tie",
+    ArrowDown: "skip",
+    a: "a",
+    b: "b",
+    y: "yes",
+    n: "no",
+  };
+  const word = words[event.key];
+  if (word) answer(word);
+  else if (event.key === "u") undo();
+  else return;
+  event.preventDefault();
+}
+
+function showProgress() {
+  const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} answers left in all`;
+  const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
+  find("progress").textContent = invitation ? `${mine ? answers : "no answer from you yet"}${more}` : "";
+  const bar = find("bar");
+  bar.hidden = study.remaining === null;
+  bar.value = study.remaining === null ? 0 : study.answered / Math.max(1, study.answered + study.remaining);
+}
+
+function showSaved() {
+  const mark = find("unsaved");
+  const count = outbox.entries.length;
+  mark.hidden = !(outbox.stuck && count);
+  mark.textContent = `${count === 1 ? "1 answer" : `${count} answers`} not saved yet`;
+}
+
+/** The server refused an answer. */
+function onRefusal(error) {
+  if (error.status === 401 || error.status === 403) endOfLink(error);
+  else if (!ended) say(error.message);
+}
+
+let silence;
+function say(sentence) {
+  find("said").textContent = sentence;
+  clearTimeout(silence);
+  silence = setTimeout(() => (find("said").textContent = ""), 6_000);
+}
+
+async function endOfStudy() {
+  held.length = 0;
+  ended = true;
+  await outbox.flush();
+  const thanks = mine === 1 ? "Your answer counted." : `Your ${mine.toLocaleString("en")} answers counted.`;
+  end("That is all, thank you!", `There is nothing left to ask. ${mine ? thanks : ""}`, true);
+}
+
+function endOfLink(error) {
+  const revoked = error.status === 403;
+  const sentence = revoked ? "It was revoked. If that is a surprise, ask whoever invited you." : error.message;
+  end("This link does not work any more", sentence, false);
+}
+
+function end(title, text, good) {
+  ended = true;
+  find("wait").hidden = find("question").hidden = true;
+  find("notice").hidden = false;
+  find("said").textContent = "";
+  notice(title, text, good);
+  showSaved();
+}
+
+function notice(title, text, good) {
+  document.querySelector(".tick").toggleAttribute("hidden", !good);
+  if (find("notice-title").textContent === title) return;
+  find("notice-title").textContent = title;
+  find("notice-text").textContent = text;
+  find("notice-title").focus();
+}

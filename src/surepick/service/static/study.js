@@ -1,0 +1,244 @@
+// The dashboard: redrawn with each server-sent event, which brings the whole state of the study.
+
+import { intervals, lines } from "./charts.js";
+import { element, find, request, swatch } from "./common.js";
+
+const study = find("study").dataset.study;
+const api = `/studies/${study}`;
+const LINES = 8; // rivals whose evidence is drawn
+
+const ACTIONS = {
+  running: [["paused", "Pause"], ["closed", "Close"]],
+  paused: [["running", "Resume"], ["closed", "Close"]],
+  closed: [["archived", "Archive"]],
+  archived: [["closed", "Restore from archive"]],
+};
+
+const CLAIMS = {
+  certain: (name) => `${name} is the best`,
+  "within epsilon": (name, { epsilon }) => `${name} is the best, or within ${epsilon} of it`,
+  "budget spent": (name) => `Not decided; the best guess is ${name}`,
+  "not identifiable": () => "These questions cannot decide it",
+  open: (name) => `${name} leads`,
+};
+
+let items = new Map();
+let evaluations = []; // past and present evidence: [{answers, best, evidence}]
+let judges = [];
+let current = null;
+
+start();
+
+async function start() {
+  const [whole, history] = await Promise.all([request("GET", api), request("GET", `${api}/history`)]);
+  items = new Map(whole.items.map((item) => [item.name, item]));
+  evaluations = history;
+  await readJudges();
+  draw(whole);
+  const news = new EventSource(`${api}/events`);
+  news.addEventListener("study", (event) => draw(JSON.parse(event.data)));
+  news.addEventListener("open", () => (find("offline").hidden = true));
+  news.addEventListener("error", () => (find("offline").hidden = false));
+}
+
+const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
+const label = (name) => items.get(name)?.label ?? name;
+
+/** An item's small picture and name. */
+function face(name, ...classes) {
+  const item = items.get(name) ?? { label: name };
+  const picture = item.image ? element("img", { src: item.image, alt: "", class: "thumb" }) : swatch(item, "dot");
+  return element("span", { class: ["item", ...classes].join(" ") }, picture, element("span", { class: "name" }, item.label));
+}
+
+function draw(seen) {
+  if (current && seen.phase !== current.phase) return location.reload();
+  const known = current;
+  current = seen;
+  find("state").textContent = decided() && seen.state === "running" ? "decided" : seen.state;
+  find("state").classList.toggle("warn", seen.state === "paused");
+  drawActions();
+  drawVerdict();
+  drawGuarantee();
+  drawEvidence();
+  drawScores();
+  drawPairs();
+  drawJudges();
+  if (known && seen.judges !== known.judges) readJudges().then(drawJudges);
+}
+
+function drawActions() {
+  const buttons = ACTIONS[current.state].map(([state, word]) => {
+    const button = element("button", { type: "button" }, word);
+    button.addEventListener("click", () => change(state));
+    return button;
+  });
+  if (find("actions").dataset.state === current.state) return;
+  find("actions").dataset.state = current.state;
+  find("actions").replaceChildren(...buttons);
+}
+
+function change(state) {
+  if (state === "closed" && current.state !== "archived" && !confirm("Close the study for good? No more answers are accepted after that.")) return;
+  attempt(() => request("POST", `${api}/state`, { body: { state } }));
+}
+
+/** Run `action`, and show the server's sentence if it refuses. */
+async function attempt(action) {
+  find("error").textContent = "";
+  try {
+    return await action();
+  } catch (error) {
+    find("error").textContent = error.message;
+    return null;
+  }
+}
+
+function drawVerdict() {
+  const { verdict, notice, forecast } = current;
+  const claim = find("claim");
+  if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
+  else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
+  const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
+  const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
+  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || (current.answers && current.waiting ? held : "");
+  find("answers").textContent = current.answers.toLocaleString("en");
+  find("judge-count").textContent = current.judges.toLocaleString("en");
+  const alive = verdict ? verdict.surviving : [...items.keys()];
+  find("possible").textContent = `${alive.length} of ${items.size}`;
+  const number = (value, unknown) => value?.toLocaleString("en") ?? unknown;
+  const further = forecast && `${number(forecast.further, "many")} (${number(forecast.low)}–${number(forecast.high, "?")})`;
+  find("further").textContent = further ?? (decided() ? "0" : "–");
+  const out = [...items.keys()].filter((name) => !alive.includes(name));
+  find("surviving").replaceChildren(
+    ...[...alive.map((name) => [name, ""]), ...out.map((name) => [name, "out"])]
+      .slice(0, 60)
+      .map(([name, excluded]) => element("li", { class: excluded }, ...face(name).children)),
+  );
+  find("certificate").hidden = !decided();
+}
+
+function drawGuarantee() {
+  const { verdict, insight } = current;
+  const parts = verdict ? [verdict.statement, ...verdict.assumptions] : ["Nothing is claimed before the first answers."];
+  find("guarantee").textContent = parts.join(" ");
+  const checks = (insight?.checks ?? []).map((check) => ({ ...check, sentence: named(check.sentence) }));
+  const alarms = checks.filter((check) => check.alarm);
+  find("alarms").replaceChildren(
+    ...alarms.map((check) => element("li", {}, element("strong", {}, `In doubt: ${check.assumption}`), check.sentence)),
+  );
+  find("quiet").hidden = !checks.length || alarms.length > 0;
+  find("quiet").textContent = `✓ No alarm in ${checks.length} checks of these assumptions.`;
+  find("details").hidden = !checks.length;
+  find("checks").replaceChildren(
+    ...checks.map((check) => element("div", {}, element("dt", {}, check.name), element("dd", {}, check.sentence))),
+  );
+}
+
+/** A sentence with judges by name instead of id, and items by label. */
+function named(sentence) {
+  return judges.reduce((text, judge) => text.replaceAll(judge.id, judge.name || "a judge without a name"), sentence);
+}
+
+function drawEvidence() {
+  const { verdict } = current;
+  if (!verdict) return;
+  const evidence = Object.fromEntries(verdict.rivals.map((rival) => [rival.item, rival.evidence]));
+  if (!evaluations.length || evaluations.at(-1).answers < current.answers || evaluations.at(-1).best !== verdict.best) {
+    evaluations.push({ answers: current.answers, best: verdict.best, evidence });
+  }
+  const rivals = verdict.rivals.slice(0, LINES).map((rival) => rival.item);
+  const series = rivals.map((name) => ({
+    name: label(name),
+    points: evaluations.map((one) => [one.answers, one.evidence[name] ?? 0]),
+  }));
+  find("evidence").replaceChildren(lines(series, Math.log(1 / verdict.delta)));
+}
+
+function drawScores() {
+  const scores = current.insight?.scores ?? [];
+  const rows = scores.slice(0, 15).map((one) => ({
+    name: label(one.item),
+    score: one.score,
+    low: one.interval[0],
+    high: one.interval[1],
+  }));
+  find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
+  const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
+  const refuted = "The answers contradict every logistic model, so the intervals mean nothing.";
+  const sure = `All intervals hold together at all times with probability ${1 - current.policy.delta} (proved). They are wider than the verdict needs: it rests on the evidence against one rival at a time.${more}`;
+  find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown after the first answers.";
+}
+
+function drawPairs() {
+  const pairs = current.insight?.pairs ?? [];
+  const most = Math.max(1, ...pairs.map((pair) => pair.asked));
+  const rows = pairs.flatMap((pair) => {
+    const other = pair.asked - pair.a_wins;
+    const bars = element("span", { class: "bars" });
+    for (const count of [pair.a_wins, other]) {
+      const bar = element("span", {}, count ? String(count) : "");
+      bar.style.width = `${(100 * count) / most}%`;
+      bars.append(bar);
+    }
+    const right = pair.b === null ? element("span", { class: "right soft" }, `yes ${pair.a_wins}, no ${other}`) : face(pair.b, "right");
+    return [face(pair.a), bars, right];
+  });
+  find("pairs").replaceChildren(...rows);
+}
+
+async function readJudges() {
+  judges = await request("GET", `${api}/judges`);
+}
+
+function drawJudges() {
+  const seen = current?.insight?.judges ?? {};
+  const share = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)}%`);
+  const focused = document.activeElement?.dataset.judge; // a button that is replaced keeps the focus
+  find("judges").replaceChildren(
+    ...judges.map((judge) => {
+      const said = seen[judge.id] ?? { answers: 0, ties: 0, skips: 0 };
+      const cells = [said.answers, said.ties, said.skips, share(said.agreement), share(said.expected)];
+      const last = judge.revoked ? element("span", { class: "soft small" }, "revoked") : revokeButton(judge);
+      return element(
+        "tr",
+        {},
+        element("th", { scope: "row" }, judge.name || "without a name"),
+        ...cells.map((cell) => element("td", {}, String(cell))),
+        element("td", {}, last),
+      );
+    }),
+  );
+  if (focused) document.querySelector(`[data-judge="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function revokeButton(judge) {
+  const about = `Revoke the link of ${judge.name || "this judge"}`;
+  const button = element("button", { type: "button", "aria-label": about, "data-judge": judge.id }, "Revoke");
+  button.addEventListener("click", async () => {
+    if (!confirm(`${about}? Answers given so far stay.`)) return;
+    await attempt(() => request("POST", `${api}/judges/${judge.id}/revoke`));
+    await readJudges();
+    drawJudges();
+  });
+  return button;
+}
+
+find("invite").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const made = await attempt(() => request("POST", `${api}/judges`, { body: { name: find("name").value.trim() } }));
+  if (!made) return;
+  find("name").value = "";
+  find("link").value = made.link;
+  find("invited").hidden = false;
+  find("link").select();
+  await readJudges();
+  drawJudges();
+});
+
+find("copy").addEventListener("click", async () => {
+  find("link").select();
+  await navigator.clipboard?.writeText(find("link").value);
+  find("copy").textContent = "Copied";
+  setTimeout(() => (find("copy").textContent = "Copy link"), 2_000);
+});

@@ -1,0 +1,104 @@
+"""The log of a session: an append-only file of JSON lines, and what can be read from its events."""
+
+import json
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.answer import code_of
+from surepick.checks import Answers
+from surepick.errors import InvalidInput
+from surepick.identify import Problem
+
+Event = dict[str, Any]
+
+
+class Journal:
+    """Appends events to a file; each is handed to the operating system before `append` returns.
+
+    What a crash left of a last line without its end is cut off first: it was never acknowledged. `default` turns values
+    that JSON does not know into ones that it does, as in `json.dumps`.
+    """
+
+    def __init__(self, path: Path, *, default: Callable[[Any], Any] | None = None) -> None:
+        self.path = path
+        self._default = default
+        if path.exists():
+            _drop_torn_line(path)
+        self._file = path.open("a", encoding="utf-8")
+        # A session needs no closing: the file is closed with the last reference to its journal.
+        self._close = weakref.finalize(self, self._file.close)
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Write one event as a line."""
+        self._file.write(json.dumps(event, default=self._default) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; nothing can be appended any more."""
+        self._close()
+
+
+def read_journal(path: Path) -> list[Event]:
+    """All events of the file; a last line without its end is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    return parse_events(lines)
+
+
+def parse_events(lines: Iterable[str | Event]) -> list[Event]:
+    """Events from lines of JSON, or as they are; empty lines are ignored, and anything else is refused by number."""
+    return [_event(line, number) for number, line in enumerate(lines, 1) if line and line != "\n"]
+
+
+def answers_of(problem: Problem, log: Iterable[Mapping[str, Any]]) -> Answers:
+    """The log as the table that checks read: questions with an answer, a tie or a skip, in the order asked.
+
+    Only the last word on a question counts; open questions are left out.
+    """
+    asked: dict[int, tuple[int, bool]] = {}
+    said: dict[int, int] = {}
+    judges: dict[int, str | None] = {}
+    for event in log:
+        kind, number = event["event"], event.get("id", 0)
+        if kind == "question":
+            asked[number] = event["measurement"], event["swapped"]
+        elif kind == "undo":
+            said.pop(number)
+        elif kind in ("answer", "tie", "skip"):
+            said[number] = code_of(event["answer"] if kind == "answer" else "tie" if kind == "tie" else None)
+            judges[number] = event.get("judge")
+    rows = sorted(said)
+    where = np.array([asked[row][0] for row in rows], dtype=np.int64)
+    swapped = np.array([asked[row][1] for row in rows], dtype=np.bool_)
+    items = problem.about[where]
+    return Answers(
+        np.where(swapped[:, None], -1.0, 1.0) * problem.measurements[where],
+        np.array([said[row] for row in rows], dtype=np.int64),
+        np.where(swapped[:, None], items[:, ::-1], items),
+        problem.names,
+        tuple(judges[row] for row in rows),
+        shuffled=not problem.position,  # with a position coordinate the policy chooses the order, and chance does not
+    )
+
+
+def _event(line: str | Event, number: int) -> Event:
+    if isinstance(line, dict):
+        return line
+    try:
+        event = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"Line {number} of the log is not JSON ({error}); it may have been cut off.") from None
+    if not isinstance(event, dict):
+        raise InvalidInput(f"Line {number} of the log is not an event but {line[:60]!r}.")
+    return event
+
+
+def _drop_torn_line(path: Path) -> None:
+    with path.open("rb+") as file:
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            file.truncate(whole)

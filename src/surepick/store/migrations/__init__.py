@@ -1,1 +1,0 @@
-"""Changes of the schema, in order; run whenever a database is opened."""

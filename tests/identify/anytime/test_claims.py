@@ -1,0 +1,73 @@
+"""Ranks and top sets: what is proven of them is true, and agrees with the verdict."""
+
+import numpy as np
+
+from helpers import most_failures
+from surepick import Anytime, Problem, Session, Uniform
+from surepick.identify.anytime.claims import proven_better
+from surepick.judges import World
+from surepick.report.history import score_table
+
+ITEMS = np.array([[0.0, 0.0], [1.0, 0.2], [0.3, 1.0], [0.9, 0.9], [-0.5, 0.4]])
+THETA = np.array([2.5, 1.5])
+
+
+def searched(seed: int, theta: np.ndarray = THETA, **options) -> Session:
+    problem = Problem.from_pairs(ITEMS)
+    judge = World("small", problem, theta).judge(seed)
+    session = Session(problem, Anytime(**options), seed=seed)
+    while questions := session.ask(1):
+        session.tell(questions[0].id, judge(questions[0]))
+    return session
+
+
+def test_the_best_has_rank_one_and_ranks_hold_the_truth():
+    session = searched(1)
+    known = score_table(session, delta=0.05)
+    truth = 1 + ((ITEMS @ THETA)[:, None] < ITEMS @ THETA).sum(axis=1)
+    best = session.problem.index(session.verdict().best)
+    assert known.items[0] == best
+    assert (known.best_rank[0], known.worst_rank[0]) == (1, 1)
+    assert list(known.top(1)) == [best]
+    assert np.all((known.best_rank <= truth[known.items]) & (truth[known.items] <= known.worst_rank))
+    assert np.all(known.low <= known.score)
+    assert not np.any(known.better & known.better.T)
+
+
+def test_false_ranks_are_rarer_than_delta_and_estimates_are_not():
+    runs, delta, items = 20, 0.2, np.arange(5)
+    close = THETA / 8
+    higher = (ITEMS @ close)[:, None] > (ITEMS @ close)[None, :]
+    false, false_of_estimates = 0, 0
+    for seed in range(runs):
+        session = searched(seed, close, delta=delta, budget=25)
+        state, _ = session.progress()
+        better = proven_better(state, session.verdict(), items)
+        scores = state.problem.points @ state.theta
+        false += bool(np.any(better & ~higher))
+        false_of_estimates += bool(np.any((scores[:, None] > scores[None, :]) & ~higher))
+    assert false <= most_failures(runs, delta)
+    assert false_of_estimates > most_failures(runs, delta)  # the control: so many claims, unproved, are often false
+
+
+def test_a_verdict_by_the_posterior_proves_no_rank():
+    session = searched(1, delta=0.2, stop="posterior")
+    verdict = session.verdict()
+    assert verdict.status.decided
+    assert len(verdict.surviving) == 1
+    assert score_table(session, delta=0.2).worst_rank[0] > 1
+
+
+def test_before_any_answer_nothing_is_known():
+    assert score_table(Session(Problem.from_pairs(ITEMS)), delta=0.05) is None
+
+
+def test_other_policies_rank_by_their_intervals():
+    problem = Problem.from_pairs(ITEMS[:3])
+    judge = World("small", problem, THETA).judge(2)
+    session = Session(problem, Uniform(budget=300), seed=2)
+    while questions := session.ask(1):
+        session.tell(questions[0].id, judge(questions[0]))
+    known = score_table(session, delta=0.05)
+    assert np.all(known.best_rank <= known.worst_rank)
+    assert known.better.any()
