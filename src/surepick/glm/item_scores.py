@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from surepick._arrays import Floats, Integers
-from surepick.glm.link import probability_of_yes
+from surepick.glm.loss import probability_of_yes
 
 OWN_SCALES = (0.7, 1.3, 2.5)
 """Prior standard deviations τ of items' own scores, in log-odds: people's and models' votes lie between them."""
