@@ -12,6 +12,7 @@ most δ: every item whose process reached 1/δ is excluded for good, without a u
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,70 +33,76 @@ LEAST_SHARE = 0.01
 LOG_SHARES: Floats = np.log([MODEL, RECORD, *(FIXED / len(CONSTANT_LOSSES) for _ in CONSTANT_LOSSES)])
 
 
-def experts(shares: ArrayLike, record: ArrayLike, fair: float = 0.5) -> Floats:
-    """Predicted shares of all experts for the items of one question: items × experts, each at most the fair share.
+Predicted = tuple[Sequence[float], Sequence[float]]
+"""Expected scores of the items shown: by the model, and by the past answers to this very question."""
 
-    Args:
-        shares: the model's predicted expected score of each item shown.
-        record: the expected score of each item by the past answers to this very question.
-        fair: the fair share, one over the number of items shown.
+
+def experts(shares: Predicted, fair: Floats) -> Floats:
+    """Predicted shares of all experts for the items of one question: items × experts, each at most the fair share.
 
     An expert that predicts at least the fair share does not bet: it is given the fair share itself, a factor of 1.
     """
-    model, own = np.asarray(shares, dtype=np.float64), np.asarray(record, dtype=np.float64)
-    # In a pick of one from k the constant experts scale with the fair share: a loss of 65% is 35/50 of it.
-    constant = np.where(model[:, None] < fair, 2 * fair * (1 - CONSTANT_LOSSES), fair)
-    predicted = np.column_stack([model, own, constant])
-    return np.asarray(np.clip(predicted, min(LEAST_SHARE, fair), fair))
+    model, own = (np.asarray(predicted, dtype=np.float64) for predicted in shares)
+    # Constant experts bet wherever the model expects less than the fair share, in proportion to it.
+    constant = np.where((model < fair)[:, None], 2 * fair[:, None] * (1 - CONSTANT_LOSSES), fair[:, None])
+    return np.asarray(np.clip(np.column_stack([model, own, constant]), LEAST_SHARE, fair[:, None]))
 
 
-def log_factors(predicted: ArrayLike, score: ArrayLike, fair: float = 0.5) -> Floats:
+def log_factors(w: Floats, score: Floats, fair: Floats) -> Floats:
     """log(1 + b·(f − S)) with the bet b = (f − w)/(f·(1 − f)) of an expert that predicts the share w ≤ f.
 
     This b maximises the expected log factor if w is right (Kelly). It lies in [0, 1/(1 − f)], so the factor is never
     negative: it is (1 − w)/(1 − f) after a loss and w/f after a win, and affine in the score between them.
     """
-    w, s = np.asarray(predicted, dtype=np.float64), np.asarray(score, dtype=np.float64)
     bet = (fair - w) / (fair * (1 - fair))
-    return np.asarray(np.log1p(bet * (fair - s)))
+    return np.asarray(np.log1p(bet * (fair - score)))
 
 
 @dataclass(frozen=True, eq=False)
 class WinnerEvidence:
-    """The processes of all items, after the answers counted so far."""
+    """The processes of all items, after the answers counted so far.
+
+    With `against`, a frozen leader a, they are those of the epsilon form (docs/assumptions.md, Theorem 2): the fair
+    share of another item in its comparisons with a is ½ + eta, where eta is the margin that is tolerated. A winner that
+    beats a by more than eta keeps a mean factor of at most 1, so its process stays small.
+    """
 
     log_wealth: Floats
     """Items × experts: the log of each expert's product."""
     reached: Floats
     """Largest log of the mixture so far, by item; what was reached once stays reached (Ville)."""
+    against: int = -1
+    eta: float = 0.0
 
     @classmethod
-    def of(cls, items: int) -> "WinnerEvidence":
+    def of(cls, items: int, against: int = -1, eta: float = 0.0) -> "WinnerEvidence":
         """Before the first answer: every process is 1."""
-        return cls(np.zeros((items, len(LOG_SHARES))), np.zeros(items))
+        return cls(np.zeros((items, len(LOG_SHARES))), np.zeros(items), against, eta)
 
-    def update(self, shown: Integers, predicted: Floats, scores: ArrayLike, fair: float = 0.5) -> "WinnerEvidence":
+    def update(self, shown: Sequence[int], shares: Predicted, scores: ArrayLike) -> "WinnerEvidence":
         """Count one answer.
 
         Args:
             shown: numbers of the items that the question showed, each once.
-            predicted: what `experts` gave before the answer, items shown × experts.
+            shares: what the model and the record predicted before the answer, for each item shown.
             scores: the score of each item shown, in [0, 1].
-            fair: the fair share that the predictions were made for.
         """
-        gained = log_factors(predicted, np.asarray(scores, dtype=np.float64)[:, None], fair)
+        items = np.asarray(shown)
+        fair = np.full(len(items), 1 / len(items))
+        fair[(items != self.against) & np.any(items == self.against)] += self.eta
+        gained = log_factors(experts(shares, fair), np.asarray(scores, dtype=np.float64)[:, None], fair[:, None])
         wealth, reached = self.log_wealth.copy(), self.reached.copy()
-        wealth[shown] += gained
-        reached[shown] = np.maximum(reached[shown], logsumexp(wealth[shown] + LOG_SHARES, axis=1))
+        wealth[items] += gained
+        reached[items] = np.maximum(reached[items], logsumexp(wealth[items] + LOG_SHARES, axis=1))
         return replace(self, log_wealth=wealth, reached=reached)
 
-    def unanswered(self, shown: Integers, predicted: Floats, fair: float = 0.5) -> "WinnerEvidence":
+    def unanswered(self, shown: Sequence[int], shares: Predicted) -> "WinnerEvidence":
         """Count a missing answer as the worst it could have been: a win of every item shown.
 
-        Valid whatever the answer was, since the factor falls as the score rises. Where a missing answer does not
-        depend on what it would have been, it is simply not counted.
+        Valid whatever the answer was, since the factor falls as the score rises. Where a missing answer does not depend
+        on what it would have been, it is simply not counted.
         """
-        return self.update(shown, predicted, np.ones(len(shown)), fair)
+        return self.update(shown, shares, np.ones(len(shown)))
 
     def surviving(self, delta: float) -> Integers:
         """Items that are not excluded at risk delta: a confidence set for the winner, valid at all times."""

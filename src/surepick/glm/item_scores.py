@@ -102,11 +102,11 @@ class ItemScores:
         spread = w @ gaps**2 - (w @ gaps) ** 2  # disagreement between the scales
         return np.asarray(np.sqrt(np.maximum(variances + spread, 1e-12)))
 
-    def chance_of_best(self, item: int, others: Integers) -> float:
-        """About the probability that an item beats all the others: the product over them, as if independent."""
+    def chance_of_best(self, item: int, others: Integers, margin: float = 0.0) -> float:
+        """About the probability that no other is better by more than the margin: a product, as if independent."""
         if not len(others):
             return 1.0
-        z = (self.scores()[item] - self.scores()[others]) / self.deviations_from(item)[others]
+        z = (self.scores()[item] - self.scores()[others] + margin) / self.deviations_from(item)[others]
         return float(np.prod(ndtr(z)))
 
     def _by_scale(self, first: int, second: int) -> Floats:

@@ -4,13 +4,16 @@ until one item is left:
     evaluate    multiply the process of each item shown by its factor, in planning order      evidence.betting
     exclude     every item whose process ever reached 1/delta
     choose      the likeliest best item and a rival that may be as good                       `_pair`
-    fix         what every expert predicts for both, before the answer                        `Winner.stage_of`
+    fix         what is predicted for both, before the answer                                 `Winner.stage_of`
+
+With epsilon > 0 it also ends with a leader that no winner beats by more than epsilon. Leaders are named one after the
+other, before the answers that count for them; they share half of delta by the weights .6·.4^j in the order of naming.
 
 Features and past answers guide the search and size the bets (`glm.item_scores`); the proof needs neither to be right.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -20,7 +23,7 @@ import numpy as np
 from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
-from surepick.evidence.betting import WinnerEvidence, experts
+from surepick.evidence.betting import Predicted, WinnerEvidence
 from surepick.glm import Tally
 from surepick.glm.item_scores import ItemScores
 from surepick.guarantee import Guarantee
@@ -34,6 +37,12 @@ ASSUMPTION = (
     "assumed about features, about the other items, or about judges being alike."
 )
 
+NAMED_SHARE = 0.5
+"""Share of delta for named leaders, if epsilon > 0; the rest is for excluding items outright."""
+
+NAMING_CHANCE = 0.5
+"""A leader is named when it is within epsilon of the best with about this probability: each naming costs weight."""
+
 SPARE = 0.5
 """Nats beyond the threshold that questions already out are expected to bring before judges wait."""
 
@@ -42,12 +51,14 @@ SPARE = 0.5
 class Winner:
     """Excludes every item that loses too often; proved at any sampling rule, any delay and any stopping time.
 
+    `epsilon` allows a leader that the winner beats by at most this much, in log-odds: exact ties end this way only.
     `budget` ends the search with the best guess. `missing` says what a question without an answer means: "ignorable",
     that whether an answer comes does not depend on what it would have been, or "charged", that it may, and the worst
     is assumed. It takes at least five questions per item, however good the features are.
     """
 
     delta: float = 0.05
+    epsilon: float = 0.0
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
 
@@ -57,7 +68,7 @@ class Winner:
     assumptions = (ASSUMPTION,)
 
     def __post_init__(self) -> None:
-        checked_limits(self.delta, 0.0, self.budget)
+        checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
 
     def start(self, problem: Problem) -> "WinnerState":
@@ -68,12 +79,15 @@ class Winner:
                 "use Problem.from_pairs(items), or the policy Anytime for other questions."
             )
         items = len(problem.items)
+        # Items with a coordinate each share nothing: such features are no guide beyond the items' own record.
+        features = problem.points if problem.span.rank < items - 1 else None
         return WinnerState(
             problem,
             self.delta,
+            self.epsilon,
             self.missing == "charged",
             WinnerEvidence.of(items),
-            ItemScores.of(problem.points, items),
+            ItemScores.of(features, items),
         )
 
     def plan(self, state: "WinnerState", rng: np.random.Generator) -> Plan | Wait | Verdict:
@@ -104,13 +118,15 @@ class Winner:
         before, and on nothing later. Questions of one stage are predicted alike.
         """
         where = np.flatnonzero(counts)
-        predicted = [state.predict(int(measurement)).tolist() for measurement in where]
-        return Plan(len(state.stages), where, counts[where], {"shares": predicted})
+        memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
+        if state.names_leader:
+            memo["leader"] = state.leader
+        return Plan(len(state.stages), where, counts[where], memo)
 
     def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
         """The state after this stage was planned; stages answered by then are evaluated for good."""
         state = state.evaluated
-        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)))
+        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)))  # its leader counts from it on
 
     def update(self, state: "WinnerState", stage: int, tally: Tally) -> "WinnerState":
         """Record all answers to a stage that there are by now; stages already evaluated stay as they are."""
@@ -126,7 +142,8 @@ class Winner:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
         state = state.evaluated
         problem, alive = state.problem, state.alive
-        leader = state.leader
+        if problem.obstacle is not None and not len(problem.measurements):
+            return self._say(state, Status.NOT_IDENTIFIABLE, 0, problem.obstacle)
         if len(alive) == 1:
             return self._say(state, Status.CERTAIN, int(alive[0]))
         if len(alive) == 0:
@@ -134,17 +151,20 @@ class Winner:
             return self._say(
                 state,
                 Status.NO_WINNER,
-                leader,
-                "Every item was excluded: no item gets its fair share of every comparison. Preferences may go in a "
-                "circle, or judges may answer from different tastes.",
+                state.leader,
+                "Every item was excluded: no item wins each of its comparisons at least half the time. Preferences may "
+                "go in a circle, or judges may answer from different tastes.",
             )
-        chance = state.chance_of(leader)
+        good_enough = [named.against for named in state.named if not len(state.rivals_of(named))]
+        if good_enough:
+            return self._say(state, Status.WITHIN_EPSILON, good_enough[0])
+        leader = state.leader
         return self._say(
             state,
             Status.OPEN,
             leader,
             f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best of them with "
-            f"probability about {chance:.2f} (heuristic).",
+            f"probability about {state.beliefs.chance_of_best(leader, alive[alive != leader]):.2f} (heuristic).",
         )
 
     def _say(self, state: "WinnerState", status: Status, best: int, reason: str = "") -> Verdict:
@@ -157,7 +177,7 @@ class Winner:
             best=problem.names[best],
             surviving=tuple(problem.names[item] for item in state.alive),
             delta=self.delta,
-            epsilon=0.0,
+            epsilon=self.epsilon,
             questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
             policy=self.name,
             guarantee=self.guarantee,
@@ -187,11 +207,14 @@ class WinnerState:
 
     problem: Problem
     delta: float
+    epsilon: float
     charge: bool
     """Whether missing answers are charged the worst."""
     evidence: WinnerEvidence
     scores: ItemScores
     """Beliefs after the evaluated stages."""
+    named: tuple[WinnerEvidence, ...] = ()
+    """The epsilon form for each leader named so far, in the order of naming."""
     record: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Answers and wins of each measurement in the evaluated stages."""
     stages: tuple[StageRecord, ...] = ()
@@ -212,21 +235,29 @@ class WinnerState:
 
     def _after(self, stage: StageRecord) -> "WinnerState":
         """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
-        evidence, scores, record = self.evidence, self.scores, dict(self.record)
-        for place, measurement in enumerate(stage.plan.measurements):
-            shown = self.problem.about[measurement]
-            predicted = np.array(stage.plan.memo["shares"][place])
+        memo, record, scores = stage.plan.memo, dict(self.record), self.scores
+        processes = [self.evidence, *self.named]
+        if "leader" in memo:
+            processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
+        for place, measurement in enumerate(stage.plan.measurements.tolist()):
+            first, second = self.problem.about[measurement].tolist()
+            shares = _both(memo["shares"][place])
             pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
             for won in (1.0,) * wins + (0.0,) * (pulls - wins):
-                evidence = evidence.update(shown, predicted, [won, 1 - won])
-                scores = scores.update(int(shown[0]), int(shown[1]), won)
-            if self.charge:
-                for _ in range(int(stage.plan.pulls[place]) - pulls):
-                    evidence = evidence.unanswered(shown, predicted)
-            before = record.get(int(measurement), (0, 0))
-            record[int(measurement)] = before[0] + pulls, before[1] + wins
+                processes = [process.update((first, second), shares, (won, 1 - won)) for process in processes]
+                scores = scores.update(first, second, won)
+            for _ in range(int(stage.plan.pulls[place]) - pulls if self.charge else 0):
+                processes = [process.unanswered((first, second), shares) for process in processes]
+            before = record.get(measurement, (0, 0))
+            record[measurement] = before[0] + pulls, before[1] + wins
+        evidence, *named = processes
         return replace(
-            self, evidence=evidence, scores=scores, record=record, evaluated_stages=self.evaluated_stages + 1
+            self,
+            evidence=evidence,
+            named=tuple(named),
+            scores=scores,
+            record=record,
+            evaluated_stages=self.evaluated_stages + 1,
         )
 
     def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
@@ -235,10 +266,36 @@ class WinnerState:
             return self
         return replace(self, stages=(*self.stages[:stage], record, *self.stages[stage + 1 :]))
 
+    @property
+    def eta(self) -> float:
+        """The share beyond one half that epsilon is worth in a comparison."""
+        return math.tanh(self.epsilon / 4) / 2
+
+    @property
+    def needed(self) -> float:
+        """Nats at which an item is excluded outright."""
+        return math.log(1 / (self.delta * (1 - NAMED_SHARE if self.epsilon > 0 else 1)))
+
     @cached_property
     def alive(self) -> Integers:
         """Items that are not excluded."""
-        return self.evidence.surviving(self.delta)
+        return np.flatnonzero(self.evidence.reached < self.needed)
+
+    def rivals_of(self, named: WinnerEvidence) -> Integers:
+        """Items that may be better than a named leader by more than epsilon."""
+        weight = 0.6 * 0.4 ** next(place for place, other in enumerate(self.named) if other is named)
+        needed = math.log(1 / (self.delta * NAMED_SHARE * weight))
+        return np.asarray(self.alive[(self.alive != named.against) & (named.reached[self.alive] < needed)])
+
+    @property
+    def names_leader(self) -> bool:
+        """Whether the next stage begins a process for the leader: if it has none, and is likely good enough."""
+        open_stages = self.stages[self.evaluated_stages :]
+        begun = [named.against for named in self.named] + [stage.plan.memo.get("leader") for stage in open_stages]
+        if self.epsilon == 0 or self.leader in begun or len(self.alive) < 2:
+            return False
+        others = self.alive[self.alive != self.leader]
+        return self.beliefs.chance_of_best(self.leader, others, self.epsilon) >= NAMING_CHANCE
 
     @cached_property
     def beliefs(self) -> ItemScores:
@@ -258,18 +315,17 @@ class WinnerState:
         candidates = self.alive if len(self.alive) else np.arange(len(self.problem.items))
         return int(candidates[np.argmax(self.beliefs.scores()[candidates])])
 
-    def chance_of(self, item: int) -> float:
-        """About the posterior probability that this item is the best of those alive; heuristic."""
-        others = self.alive[self.alive != item]
-        return self.beliefs.chance_of_best(item, others)
-
-    def predict(self, measurement: int) -> Floats:
-        """Shares that the experts predict for the two items of a question: items × experts."""
+    def predict(self, measurement: int) -> tuple[float, float]:
+        """Expected score of the first item of a question: by the beliefs, and by the past answers to it."""
         first, second = self.problem.about[measurement].tolist()
-        chance = self.beliefs.predict(first, second)
         asked, wins = self.record.get(measurement, (0, 0))
-        own = (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov's estimate
-        return experts([chance, 1 - chance], [own, 1 - own])
+        return self.beliefs.predict(first, second), (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov
+
+
+def _both(shares: Sequence[float]) -> Predicted:
+    """Predictions for the first item of a comparison as predictions for both."""
+    model, own = shares
+    return (model, 1 - model), (own, 1 - own)
 
 
 def _pair(state: WinnerState, rng: np.random.Generator) -> int | None:
@@ -280,7 +336,10 @@ def _pair(state: WinnerState, rng: np.random.Generator) -> int | None:
     """
     leader, alive, beliefs = state.leader, state.alive, state.beliefs
     rivals = alive[alive != leader]
-    wanting = rivals[_expected_nats(state)[rivals] < math.log(1 / state.delta) + SPARE]
+    for named in state.named:
+        if named.against == leader:
+            rivals = state.rivals_of(named)
+    wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
     gaps = beliefs.scores()[leader] - beliefs.scores()[wanting]
