@@ -11,9 +11,8 @@ from surepick.baselines.gl_gape import GlGapE
 from surepick.baselines.intervals import interval_faury, interval_li, interval_printed, interval_wald
 from surepick.baselines.logistic_ucb import LogisticUcb
 from surepick.baselines.ofu import OfuGlb, OfuLog
-from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted
+from surepick.baselines.printed_forms import PassivePrinted, RageGlmPrinted, RageGlmR
 from surepick.baselines.rage_glm_2 import RageGlm2
-from surepick.baselines.rage_glm_r import RageGlmR
 from surepick.baselines.rage_linear import RageLinear
 from surepick.baselines.simple import Greedy, LogisticThompson, SquareCb, UniformArms
 from surepick.baselines.sup_cb_glm import SupCbGlm

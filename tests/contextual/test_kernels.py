@@ -10,8 +10,7 @@ from scipy.optimize import minimize
 
 from surepick.baselines.ofu import LossSet, largest_score
 from surepick.contextual import kernels
-from surepick.contextual.estimate import RidgeEstimate
-from surepick.contextual.history import History
+from surepick.contextual.history import History, RidgeEstimate
 from surepick.glm.kernels import Kernel, interpreted, inverse, is_compiled, newton
 from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.worlds.contextual import ball_world

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick._threads import _pools, threads_for
 from surepick.design import Rows, gap_optimal, pairs_optimal
 from surepick.design import vector_families as directions
 from surepick.design.vector_families import PointCloud, diameter, farthest_pairs
-from surepick.linalg import squared_lengths, triangular_factor
+from surepick.linalg import _pools, squared_lengths, threads_for, triangular_factor
 
 
 def brute(points):

@@ -8,7 +8,7 @@ from surepick.errors import InvalidInput
 from surepick.glm import Tally
 from surepick.identify import Forecast, Problem, run
 from surepick.identify.forecast import forecast, forecast_further
-from surepick.identify.posterior_sample import plausible_truths
+from surepick.identify.simulation import plausible_truths
 from surepick.judges import World
 from surepick.registry import policy_named
 from surepick.session import Session

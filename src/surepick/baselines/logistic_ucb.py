@@ -10,7 +10,7 @@ from surepick import validate
 from surepick._arrays import Floats
 from surepick.baselines.intervals import faury_gamma, faury_ridge
 from surepick.contextual import kernels
-from surepick.contextual.estimate import RidgeEstimate
+from surepick.contextual.history import RidgeEstimate
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,

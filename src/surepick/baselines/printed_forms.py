@@ -1,4 +1,4 @@
-"""RAGE-GLM and the passive baseline as Jun et al. 2021 print them, to compare with; and what those forms share.
+"""RAGE-GLM, RAGE-GLM-R and the passive baseline as Jun et al. 2021 print them, to compare with.
 
 Main text and supplement differ in the elimination rule of RAGE-GLM. The main text excludes z if ⟨ẑ − z, θ̂⟩ ≥ 2^{−k}
 ("gap"), the supplement if some z' ≠ z has ⟨z' − z, θ̂⟩ > 3.5·‖z' − z‖·√(3·log(2|Z|(2+|X|)k²/δ)) ("width"; printed with
@@ -199,4 +199,34 @@ class PassivePrinted(Printed):
         # Where the burn-in has no estimate there is no norm to go by, in no round.
         known = memo.round == 0 or at is not None
         estimate = self.with_printed_width(state.problem, state.records, memo.round, at) if known else None
+        return with_gaps(state, replace(exclude(state, memo.alive, estimate), among=None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RageGlmR(Printed):
+    """Rounds of design and elimination on all answers so far, with the paper's constants. Needs kappa or norm_bound."""
+
+    NAME = "rage-glm-r"
+    GUARANTEE = Guarantee.HEURISTIC
+    STATEMENT = "Jun et al. 2021, section 4.2: RAGE-GLM-R; no proof, since answers are used twice."
+
+    def draft(self, state: Stages) -> Draft:
+        """BurnIn, then the best design for the items alive at the last estimate."""
+        problem, rows, before = state.problem, state.problem.rows, state.elimination
+        if before is None:
+            memo = PrintedMemo(round=0, alive=np.arange(len(problem.items)), theta=None)
+            return Draft(*self.burn_in(problem), memo)
+        k = PrintedMemo.from_json(state.last.plan.memo).round + 1
+        theta = np.zeros(rows.shape[1]) if before.estimate is None else before.estimate.theta
+        # Line 5 without its first term, γ(d)·max ‖x‖²: ξ is left to the burn-in's answers, which are kept.
+        design = pairs_optimal(Rows(rows, factors=np.sqrt(variance(rows @ theta))), problem.points[before.alive])
+        questions = 3 * (1 + self.rounding) * 4.0**k * 3.5**2 * design.value * self.round_nats(problem, k)
+        total = max(math.ceil(questions), len(design.support))
+        memo = PrintedMemo(round=k, alive=before.alive, theta=theta)
+        return Draft(design.support, apportion(design.weights, total).counts, memo)
+
+    def eliminate(self, state: Stages) -> Elimination:
+        """Exclude what the estimate from all answers excludes, with norms at the one that chose the round's design."""
+        memo = PrintedMemo.from_json(state.last.plan.memo)
+        estimate = self.with_printed_width(state.problem, state.records, memo.round, memo.theta)
         return with_gaps(state, replace(exclude(state, memo.alive, estimate), among=None))

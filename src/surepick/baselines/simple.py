@@ -7,7 +7,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick.contextual.estimate import RidgeEstimate, RidgeLearner
+from surepick.contextual.history import RidgeEstimate, RidgeLearner
 from surepick.contextual.policy import Choice, Facts, chosen_vector, clean_arms, clean_reward
 from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee

@@ -9,7 +9,7 @@ import numpy as np
 from surepick import validate
 from surepick._arrays import Floats
 from surepick.contextual import kernels
-from surepick.contextual.estimate import RidgeEstimate
+from surepick.contextual.history import RidgeEstimate
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,

@@ -11,8 +11,7 @@ from surepick.checks.cycles import cycles
 from surepick.checks.judges import one_sided_judges, random_judges
 from surepick.checks.position_and_ties import position, ties
 from surepick.checks.prequential import drift, misfit
-from surepick.checks.result import Check
-from surepick.checks.table import Answers
+from surepick.checks.table import Answers, Check
 
 CHECKS: dict[str, Callable[..., Check]] = {
     "misfit": misfit,

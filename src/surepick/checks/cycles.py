@@ -8,8 +8,7 @@ from scipy.special import betainc, betaln, logsumexp
 
 from surepick._arrays import Floats
 from surepick.checks.prequential import highest_likelihood
-from surepick.checks.result import Check, e_value, exceeds
-from surepick.checks.table import Answers
+from surepick.checks.table import Answers, Check, e_value, exceeds
 from surepick.guarantee import Guarantee
 
 Triple = tuple[int, int, int]

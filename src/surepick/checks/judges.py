@@ -9,8 +9,7 @@ from scipy.special import logsumexp
 from surepick import validate
 from surepick._arrays import Booleans, Floats
 from surepick.checks.position_and_ties import log_fair_coin
-from surepick.checks.result import Check, e_value, exceeds
-from surepick.checks.table import Answers
+from surepick.checks.table import Answers, Check, e_value, exceeds
 from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of

@@ -12,8 +12,7 @@ from scipy.special import betaincc, betaln, logsumexp
 from surepick import validate
 from surepick.answer import SKIP, TIE
 from surepick.checks.prequential import Expert, forecasts, log_evidence
-from surepick.checks.result import Check, e_value, exceeds
-from surepick.checks.table import Answers
+from surepick.checks.table import Answers, Check, e_value, exceeds
 from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee
 

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from surepick._arrays import Floats
-from surepick.checks.result import Check, e_value, exceeds
-from surepick.checks.table import Answers, Counted
+from surepick.checks.table import Answers, Check, Counted, e_value, exceeds
 from surepick.glm import probability_of_yes
 from surepick.glm.duality import duality_gap
 from surepick.glm.fit import CountProblem

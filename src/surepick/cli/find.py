@@ -208,7 +208,7 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     import numpy as np
 
     from surepick.errors import InvalidInput
-    from surepick.identify.posterior_sample import USUAL_LOGIT
+    from surepick.identify.simulation import USUAL_LOGIT
     from surepick.judges import World
 
     if theta is None:

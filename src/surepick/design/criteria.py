@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick._threads import threads_for
 from surepick.design.cutting_planes import MinimaxSearch, determinant_search, whitened_basis
 from surepick.design.result import Design, DesignStatus, SearchLimits, SearchResult, measurements_of, start_weights
 from surepick.design.vector_families import FamilyUnion, Pairs, Rows, VectorFamily
 from surepick.errors import InvalidInput
+from surepick.linalg import threads_for
 
 ROUNDS = 100
 """Default of `max_rounds`; five to ten rounds are usual."""

@@ -14,12 +14,20 @@ import numpy as np
 import scipy.linalg as sl
 
 from surepick._arrays import Booleans, Floats, Integers
-from surepick._threads import threads_for
 from surepick.design.interior_point import maximise_determinant, solve_minimax, whitener
 from surepick.design.result import Certificate, SearchLimits, SearchResult
 from surepick.design.vector_families import FamilyUnion, VectorFamily, refuse_unmeasurable
 from surepick.errors import InvalidInput
-from surepick.linalg import Span, column_scale, factor, gram_matrix, span_of, square_root, triangular_factor
+from surepick.linalg import (
+    Span,
+    column_scale,
+    factor,
+    gram_matrix,
+    span_of,
+    square_root,
+    threads_for,
+    triangular_factor,
+)
 
 PRUNING_THRESHOLDS = (0.5, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
 """Multiples of the mean weight below which weights are dropped, tried from the largest."""

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
-from surepick._threads import threads_for
 from surepick.errors import InvalidInput, NotIdentifiable
-from surepick.linalg import Span, blocks, norms, squared_lengths
+from surepick.linalg import Span, blocks, norms, squared_lengths, threads_for
 
 Singles = NDArray[np.float32]
 

@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats
-from surepick._threads import threads_for
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.glm.loss import Derivatives, derivatives
 from surepick.glm.newton import Progress, minimise
 from surepick.glm.separation import separating_direction
 from surepick.glm.tally import Tally
-from surepick.linalg import Factor, Span, factor, span_of
+from surepick.linalg import Factor, Span, factor, span_of, threads_for
 
 LONG_DATA = 40_000
 """From this many rows on, a fit of a twentieth of them gives the start: two or three full passes then suffice."""

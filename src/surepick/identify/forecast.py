@@ -17,9 +17,8 @@ from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.glm import Tally
 from surepick.identify.policy import Plan, Policy
-from surepick.identify.posterior_sample import plausible_truths
 from surepick.identify.problem import Problem
-from surepick.identify.simulation import DrawnAnswers, run
+from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.stages import pooled_counts
 from surepick.identify.verdict import Forecast, Verdict
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
-from surepick._threads import threads_for
 from surepick.design import DesignStatus
 from surepick.design.cutting_planes import ENTRY_MASS, ActiveSet, add_spanning, batch_size
 from surepick.design.interior_point import Iterate, follow_central_path
@@ -34,7 +33,7 @@ from surepick.limits.alternatives import (
 )
 from surepick.limits.complexity import rho_opt
 from surepick.limits.instance import Instance, kl_divergence
-from surepick.linalg import blocks
+from surepick.linalg import blocks, threads_for
 
 LARGEST_DELTA = 1 / 2.4
 ROUNDING = 1e-9

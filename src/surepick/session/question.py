@@ -1,9 +1,14 @@
-"""A question as a judge sees it."""
+"""A question as a judge sees it, and how far the stage it belongs to has been answered."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from surepick._arrays import Floats
+import numpy as np
+
+from surepick._arrays import Floats, Integers
+from surepick.identify import Plan
+from surepick.identify.forecast import OpenStage
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,3 +36,42 @@ class Question:
         return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
             {} if self.first is not None else {"vector": self.vector.tolist()}
         )
+
+
+@dataclass
+class StageProgress:
+    """A planned stage and what has become of its questions; the session changes it as its events say."""
+
+    plan: Plan
+    unasked: Integers
+    """How often each measurement of the plan is still to be asked."""
+    pulls: Integers
+    """Answers to each measurement ..."""
+    wins: Integers
+    """... and how many of them were 1, in the order of the problem's pairs."""
+    outstanding: set[int] = field(default_factory=set)
+    """Questions asked that have no answer, skip or tie yet."""
+    without_answer: set[int] = field(default_factory=set)
+    """Questions skipped or tied."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> "StageProgress":
+        """Nothing of it asked yet."""
+        nothing = np.zeros(len(plan.pulls), dtype=np.int64)
+        return cls(plan, plan.pulls.copy(), nothing, nothing.copy())
+
+    @property
+    def answered(self) -> bool:
+        """Whether nothing of it is left to ask or to wait for."""
+        return not self.outstanding and not self.unasked.any()
+
+    def place(self, measurement: int) -> int:
+        """Where a measurement is in the arrays."""
+        return int(np.flatnonzero(self.plan.measurements == measurement)[0])
+
+    def as_it_stands(self, questions: Mapping[int, Question]) -> OpenStage:
+        """A copy for simulations, with what is still to be answered."""
+        left = self.unasked.copy()
+        for question in self.outstanding:
+            left[self.place(questions[question].measurement)] += 1
+        return OpenStage(self.plan, self.pulls.copy(), self.wins.copy(), left)

@@ -24,8 +24,7 @@ from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict,
 from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.registry import policy_from_json
 from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
-from surepick.session.question import Question
-from surepick.session.stage import StageProgress
+from surepick.session.question import Question, StageProgress
 
 FORMAT = 3
 """Version of the log's format."""

@@ -27,7 +27,7 @@ from surepick.identify.anytime.directional import (
     taylor_sum,
     tilt_powers,
 )
-from surepick.identify.anytime.state import StageMemo
+from surepick.identify.anytime.state import AnytimeMemo
 from surepick.identify.anytime.stopping import THOROUGH, lacking_at, rival_bounds
 from surepick.judges import World
 from surepick_experiments.studies import minimisation
@@ -222,7 +222,7 @@ class TestMemo:
             for one in (plan, second):
                 if isinstance(one, Plan):
                     kinds.add(tuple(one.memo))
-                    assert StageMemo.from_json(json.loads(json.dumps(one.memo))).to_json() == one.memo
+                    assert AnytimeMemo.from_json(json.loads(json.dumps(one.memo))).to_json() == one.memo
                     for bet in one.memo.get("bets", ()):
                         bets += 1
                         assert tuple(bet) == self.BETS

@@ -14,7 +14,7 @@ from surepick.certificate import FORMAT, digest
 from surepick.evidence.plug_in_bounds import plug_in_bounds
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.directional import DirectionalProcess
-from surepick.identify.anytime.state import StageMemo, State
+from surepick.identify.anytime.state import AnytimeMemo, State
 from surepick.identify.anytime.stopping import RivalBounds
 from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.stages import StageRecord
@@ -69,7 +69,7 @@ def _embedded(point: list[float], embed: Callable[[Floats], Floats]) -> Any:
 
 def _stage(
     stage: StageRecord,
-    memo: StageMemo,
+    memo: AnytimeMemo,
     embed: Callable[[Floats], Floats],
     process: DirectionalProcess | None,
     rivals: set[int],

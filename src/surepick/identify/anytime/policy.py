@@ -21,7 +21,7 @@ from surepick.glm import Tally
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime import claims
 from surepick.identify.anytime.sampling import ask_early, ask_for_proof, ask_late, ask_uncovered
-from surepick.identify.anytime.state import StageMemo, State
+from surepick.identify.anytime.state import AnytimeMemo, State
 from surepick.identify.anytime.stopping import (
     QUICK,
     THOROUGH,
@@ -136,7 +136,7 @@ class Anytime:
         # With charged answers nothing is assumed about which of them come, and one might be withheld for what a later
         # question's answer was: then factors are always fixed when the stage is planned.
         now = state.charge or state.evaluated.evaluated_stages == len(state.stages)
-        memo = StageMemo(
+        memo = AnytimeMemo(
             restart=state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
             passed=state.evaluation.passed,
             tried=state.evaluation.tried,
@@ -150,7 +150,7 @@ class Anytime:
         """The state after this stage was planned; stages answered by then are evaluated for good."""
         # From here on the answers evaluated can no longer be undone: the next stage depends on them.
         state = state.evaluated
-        memo = StageMemo.from_json(plan.memo)
+        memo = AnytimeMemo.from_json(plan.memo)
         return replace(
             state,
             stages=(*state.stages, StageRecord.unanswered(plan)),

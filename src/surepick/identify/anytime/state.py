@@ -88,7 +88,7 @@ class StageFactors:
 
 
 @dataclass(frozen=True, eq=False)
-class StageMemo:
+class AnytimeMemo:
     """What must be remembered of the moment at which a stage was planned; `Plan.memo` holds it as JSON."""
 
     restart: bool
@@ -116,7 +116,7 @@ class StageMemo:
         }
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> "StageMemo":
+    def from_json(cls, given: Mapping[str, Any]) -> "AnytimeMemo":
         """Read what `to_json` gave."""
         return cls(
             given["restart"],
@@ -142,7 +142,7 @@ class ProofLog:
     rehearsed: int = 0
     """As in the memo of the last stage."""
 
-    def after(self, memo: StageMemo) -> "ProofLog":
+    def after(self, memo: AnytimeMemo) -> "ProofLog":
         """With what the memo of one more stage holds."""
         return ProofLog(
             # A rival passed for one leader is not passed for another, so both are part of the key.
@@ -172,7 +172,7 @@ class Evaluation:
     tried: tuple[FailedProof, ...] = ()
     examined: int = 0
     rehearsed: int = 0
-    """These four as in `StageMemo`."""
+    """These four as in `AnytimeMemo`."""
     unbounded: bool = False
     """Whether some proof found no bound at all: there are hardly answers about some direction."""
     unproved: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -197,7 +197,7 @@ class State:
     old: tuple[Floats, Floats] | None = None
     """Pulls and wins of answers from before the search, which half of the experts know."""
     stages: tuple[StageRecord, ...] = ()
-    memos: tuple[StageMemo, ...] = ()
+    memos: tuple[AnytimeMemo, ...] = ()
     """Of each stage; with its factors once they are fixed."""
     evaluated_stages: int = 0
     processes: Processes = ()

@@ -22,9 +22,8 @@ from surepick.errors import InvalidInput
 from surepick.glm import Tally, fit, variance
 from surepick.guarantee import Guarantee
 from surepick.identify.policy import CannotClose, Plan, Wait, checked_answers, checked_limits
-from surepick.identify.posterior_sample import plausible_truths
 from surepick.identify.problem import Problem
-from surepick.identify.simulation import DrawnAnswers, run
+from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.staged.stage_bounds import StageEstimate
 from surepick.identify.stages import ENOUGH, LOGISTIC, Missing, StageRecord, numbered, pooled_tally
 from surepick.identify.verdict import Rival, Status, Verdict, two_digits
