@@ -79,30 +79,29 @@ class WinnerEvidence:
         """Before the first answer: every process is 1."""
         return cls(np.zeros((items, len(LOG_SHARES))), np.zeros(items), against, eta)
 
-    def update(self, shown: Sequence[int], shares: Predicted, scores: ArrayLike) -> "WinnerEvidence":
-        """Count one answer.
+    def update(
+        self, shown: Sequence[int], shares: Predicted, answers: Sequence[tuple[ArrayLike, int]]
+    ) -> "WinnerEvidence":
+        """Count answers to one question, as one step.
 
         Args:
             shown: numbers of the items that the question showed, each once.
-            shares: what the model and the record predicted before the answer, for each item shown.
-            scores: the score of each item shown, in [0, 1].
+            shares: what the model and the record predicted before the answers, for each item shown.
+            answers: scores of the items shown, each in [0, 1], and how often they occurred. A missing answer that may
+                depend on what it would have been is counted as a win of every item shown: the factor falls as the score
+                rises, so this is the worst for each process, whatever the answer was.
         """
         items = np.asarray(shown)
         fair = np.full(len(items), 1 / len(items))
         fair[(items != self.against) & np.any(items == self.against)] += self.eta
-        gained = log_factors(experts(shares, fair), np.asarray(scores, dtype=np.float64)[:, None], fair[:, None])
+        predicted = experts(shares, fair)
         wealth, reached = self.log_wealth.copy(), self.reached.copy()
-        wealth[items] += gained
+        for scores, times in answers:
+            if times:
+                score = np.asarray(scores, dtype=np.float64)[:, None]
+                wealth[items] += times * log_factors(predicted, score, fair[:, None])
         reached[items] = np.maximum(reached[items], logsumexp(wealth[items] + LOG_SHARES, axis=1))
         return replace(self, log_wealth=wealth, reached=reached)
-
-    def unanswered(self, shown: Sequence[int], shares: Predicted) -> "WinnerEvidence":
-        """Count a missing answer as the worst it could have been: a win of every item shown.
-
-        Valid whatever the answer was, since the factor falls as the score rises. Where a missing answer does not depend
-        on what it would have been, it is simply not counted.
-        """
-        return self.update(shown, shares, np.ones(len(shown)))
 
     def surviving(self, delta: float) -> Integers:
         """Items that are not excluded at risk delta: a confidence set for the winner, valid at all times."""

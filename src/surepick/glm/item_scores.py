@@ -20,6 +20,9 @@ OWN_SCALES = (0.7, 1.3, 2.5)
 FEATURE_SCALES = ((1.0, 0.1), (3.0, 0.1), (1.0, 0.5), (3.0, 0.5))
 """Pairs (ρ, τ) that trust the features: ρ is the standard deviation of x_iᵀθ over the items."""
 
+NEWTON_STEPS = 6
+"""The posterior of a gap is log-concave; six steps from the old mean reach its mode to a thousandth."""
+
 PROBIT = math.pi / 8
 """The mean of μ(v) over v ~ N(a, b) is about μ(a/√(1 + πb/8)) (MacKay 1992)."""
 
@@ -66,8 +69,8 @@ class ItemScores:
         """Probability that the first beats the second."""
         return float(self.weights @ self._by_scale(first, second))
 
-    def update(self, first: int, second: int, score: float) -> "ItemScores":
-        """After an answer with this score of the first item (1 win, 0 loss, ½ tie): O(scales·items²).
+    def update(self, first: int, second: int, wins: float, answers: float = 1.0) -> "ItemScores":
+        """After answers to one comparison of which the first item won `wins` (a tie is half a win): O(scales·items²).
 
         Assumed-density filtering: along the gap of the two items the posterior is replaced by the Gaussian at its mode
         (Laplace), and the belief about all items follows by a rank-one update. Its cost does not grow with the number
@@ -75,18 +78,19 @@ class ItemScores:
         """
         mean, var = self.gap(first, second)
         mode = mean.copy()
-        for _ in range(4):  # Newton on the gap; concave in one dimension, four steps reach 1e-6
+        for _ in range(NEWTON_STEPS):
             p = probability_of_yes(mode)
-            mode += ((score - p) - (mode - mean) / var) / (p * (1 - p) + 1 / var)
+            step = ((wins - answers * p) - (mode - mean) / var) / (answers * p * (1 - p) + 1 / var)
+            mode += np.clip(step, -2.0, 2.0)  # many answers at once may overshoot where the curve is flat
         p = probability_of_yes(mode)
-        information = p * (1 - p)
+        information = answers * p * (1 - p)
         direction = self.covariance[:, :, first] - self.covariance[:, :, second]
         moved = self.mean + direction * ((mode - mean) / var)[:, None]
         shrunk = self.covariance - (information / (1 + information * var))[:, None, None] * (
             direction[:, :, None] * direction[:, None, :]
         )
         q = self._by_scale(first, second)
-        gained = score * np.log(q) + (1 - score) * np.log(1 - q)
+        gained = wins * np.log(q) + (answers - wins) * np.log(1 - q)
         return replace(self, mean=moved, covariance=shrunk, log_weights=self.log_weights + gained)
 
     def scores(self) -> Floats:

@@ -43,6 +43,12 @@ NAMED_SHARE = 0.5
 NAMING_CHANCE = 0.5
 """A leader is named when it is within epsilon of the best with about this probability: each naming costs weight."""
 
+ONE_BY_ONE = 1000
+"""Questions that are planned one at a time ..."""
+
+GROWTH = 0.02
+"""... and how a stage grows with those beyond: beliefs change little within a fiftieth of the answers."""
+
 SPARE = 0.5
 """Nats beyond the threshold that questions already out are expected to bring before judges wait."""
 
@@ -73,7 +79,11 @@ class Winner:
 
     def start(self, problem: Problem) -> "WinnerState":
         """The state before the first question; refuses problems that ask anything but comparisons."""
-        if len(problem.items) > 1 and (problem.position or np.any(problem.about == NOTHING)):
+        if (
+            problem.obstacle is None
+            and len(problem.items) > 1
+            and (problem.position or np.any(problem.about == NOTHING))
+        ):
             raise InvalidInput(
                 "The winner of comparisons needs questions that compare two items, without a position coordinate; "
                 "use Problem.from_pairs(items), or the policy Anytime for other questions."
@@ -104,11 +114,11 @@ class Winner:
                 status=Status.BUDGET_SPENT,
                 reason=f"The budget of {self.budget:,} questions is spent. {verdict.reason} Raise the budget.",
             )
-        pair = _pair(state, rng)
-        if pair is None:
+        # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
+        size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
+        counts = _questions(state, min(size, self.budget - state.asked), rng)
+        if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
-        counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-        counts[pair] = 1
         return self.stage_of(state, counts)
 
     def stage_of(self, state: "WinnerState", counts: Integers) -> Plan:
@@ -126,7 +136,7 @@ class Winner:
     def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
         """The state after this stage was planned; stages answered by then are evaluated for good."""
         state = state.evaluated
-        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)))  # its leader counts from it on
+        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)), asked=state.asked + plan.total)
 
     def update(self, state: "WinnerState", stage: int, tally: Tally) -> "WinnerState":
         """Record all answers to a stage that there are by now; stages already evaluated stay as they are."""
@@ -142,7 +152,7 @@ class Winner:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
         state = state.evaluated
         problem, alive = state.problem, state.alive
-        if problem.obstacle is not None and not len(problem.measurements):
+        if problem.obstacle is not None:
             return self._say(state, Status.NOT_IDENTIFIABLE, 0, problem.obstacle)
         if len(alive) == 1:
             return self._say(state, Status.CERTAIN, int(alive[0]))
@@ -171,6 +181,9 @@ class Winner:
         """The verdict; rivals with the least evidence against them first."""
         problem, reached = state.problem, state.evidence.reached
         order = [item for item in np.argsort(reached, kind="stable").tolist() if item != best]
+        # A winner has log-odds of at least 0 against everybody. A leader within epsilon is bounded against the winner
+        # only, and which item that is stays open.
+        low = 0.0 if status is Status.CERTAIN else -math.inf
         evaluated = state.stages[: state.evaluated_stages]
         return Verdict(
             status=status,
@@ -183,7 +196,7 @@ class Winner:
             guarantee=self.guarantee,
             statement=self.statement,
             assumptions=(*self.assumptions, *self._about_missing(sum(stage.missing for stage in evaluated))),
-            rivals=tuple(Rival(problem.names[item], -math.inf, math.inf, float(reached[item])) for item in order),
+            rivals=tuple(Rival(problem.names[item], low, math.inf, float(reached[item])) for item in order),
             reason=reason,
             also=problem.aliases[best][1:],
         )
@@ -218,12 +231,9 @@ class WinnerState:
     record: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Answers and wins of each measurement in the evaluated stages."""
     stages: tuple[StageRecord, ...] = ()
+    asked: int = 0
+    """Questions of all stages."""
     evaluated_stages: int = 0
-
-    @property
-    def asked(self) -> int:
-        """Questions planned so far."""
-        return sum(stage.plan.total for stage in self.stages)
 
     @cached_property
     def evaluated(self) -> "WinnerState":
@@ -241,13 +251,14 @@ class WinnerState:
             processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             first, second = self.problem.about[measurement].tolist()
-            shares = _both(memo["shares"][place])
             pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
-            for won in (1.0,) * wins + (0.0,) * (pulls - wins):
-                processes = [process.update((first, second), shares, (won, 1 - won)) for process in processes]
-                scores = scores.update(first, second, won)
-            for _ in range(int(stage.plan.pulls[place]) - pulls if self.charge else 0):
-                processes = [process.unanswered((first, second), shares) for process in processes]
+            answers = [((1.0, 0.0), wins), ((0.0, 1.0), pulls - wins)]
+            if self.charge:
+                answers.append(((1.0, 1.0), int(stage.plan.pulls[place]) - pulls))
+            shares = _both(memo["shares"][place])
+            processes = [process.update((first, second), shares, answers) for process in processes]
+            if pulls:
+                scores = scores.update(first, second, wins, pulls)
             before = record.get(measurement, (0, 0))
             record[measurement] = before[0] + pulls, before[1] + wins
         evidence, *named = processes
@@ -304,9 +315,8 @@ class WinnerState:
         for stage in self.stages[self.evaluated_stages :]:
             for place, measurement in enumerate(stage.plan.measurements):
                 first, second = self.problem.about[measurement].tolist()
-                wins = int(stage.wins[place])
-                for won in (1.0,) * wins + (0.0,) * (int(stage.pulls[place]) - wins):
-                    scores = scores.update(first, second, won)
+                if stage.pulls[place]:
+                    scores = scores.update(first, second, int(stage.wins[place]), int(stage.pulls[place]))
         return scores
 
     @property
@@ -328,31 +338,36 @@ def _both(shares: Sequence[float]) -> Predicted:
     return (model, 1 - model), (own, 1 - own)
 
 
-def _pair(state: WinnerState, rng: np.random.Generator) -> int | None:
-    """The next comparison: the leader against a rival drawn by how likely it is to be as good.
+def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integers | None:
+    """How often to ask each comparison: the leader against rivals drawn by how likely they are to be as good.
 
     A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
     starves rivals that were unlucky early. None where the questions out are expected to exclude every rival.
     """
-    leader, alive, beliefs = state.leader, state.alive, state.beliefs
-    rivals = alive[alive != leader]
+    leader, beliefs, comparing = state.leader, state.beliefs, state.problem.comparing
+    rivals = state.alive[state.alive != leader]
     for named in state.named:
         if named.against == leader:
             rivals = state.rivals_of(named)
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
-    gaps = beliefs.scores()[leader] - beliefs.scores()[wanting]
-    z = np.maximum(gaps, 0.0) / beliefs.deviations_from(leader)[wanting]
+    scores = beliefs.scores()
+    z = np.maximum(scores[leader] - scores[wanting], 0.0) / beliefs.deviations_from(leader)[wanting]
     odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
-    rival = int(rng.choice(wanting, p=odds / odds.sum()))
-    comparing = state.problem.comparing
+    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
+    for rival, times in zip(wanting.tolist(), rng.multinomial(size, odds / odds.sum()), strict=True):
+        if times:
+            counts[_comparison(comparing, beliefs, leader, rival)] += times
+    return counts
+
+
+def _comparison(comparing: Mapping[tuple[int, int], int], beliefs: ItemScores, leader: int, rival: int) -> int:
+    """The comparison of leader and rival, or, where it cannot be asked, of the rival and who beats it likeliest."""
     if (leader, rival) in comparing:
         return comparing[leader, rival]
-    # Not every pair can be asked: then the opponent to whom the rival is likeliest to lose.
     opponents = [second for first, second in comparing if first == rival]
-    best = max(opponents, key=lambda opponent: beliefs.predict(opponent, rival))
-    return comparing[best, rival]
+    return comparing[max(opponents, key=lambda opponent: beliefs.predict(opponent, rival)), rival]
 
 
 def _expected_nats(state: WinnerState) -> Floats:
