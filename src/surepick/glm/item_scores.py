@@ -23,6 +23,9 @@ FEATURE_SCALES = ((1.0, 0.1), (3.0, 0.1), (1.0, 0.5), (3.0, 0.5))
 NEWTON_STEPS = 6
 """The posterior of a gap is log-concave; six steps from the old mean reach its mode to a thousandth."""
 
+LEAST_CHANCE = 1e-9
+"""No answer is predicted to be less likely than this."""
+
 PROBIT = math.pi / 8
 """The mean of μ(v) over v ~ N(a, b) is about μ(a/√(1 + πb/8)) (MacKay 1992)."""
 
@@ -115,4 +118,6 @@ class ItemScores:
 
     def _by_scale(self, first: int, second: int) -> Floats:
         mean, var = self.gap(first, second)
-        return probability_of_yes(mean / np.sqrt(1 + PROBIT * var))
+        # An item far outside the others may be predicted to win with a probability that rounds to 1. Its logarithm is
+        # kept finite, so that a scale which was that wrong loses its weight and nothing becomes undefined.
+        return np.clip(probability_of_yes(mean / np.sqrt(1 + PROBIT * var)), LEAST_CHANCE, 1 - LEAST_CHANCE)
