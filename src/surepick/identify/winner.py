@@ -37,11 +37,22 @@ ASSUMPTION = (
     "assumed about features, about the other items, or about judges being alike."
 )
 
+SAME_FEATURES = "Items that were given with the same features are equally good: they are asked about as one item."
+"""Also assumed where a problem merged items. (W) itself would tell them apart."""
+
+WITHIN = (
+    "The winner beats the item named by more than epsilon with probability at most delta, at any time "
+    "(docs/assumptions.md, Theorem 2)."
+)
+
 NAMED_SHARE = 0.5
 """Share of delta for named leaders, if epsilon > 0; the rest is for excluding items outright."""
 
 NAMING_CHANCE = 0.5
 """A leader is named when it is within epsilon of the best with about this probability: each naming costs weight."""
+
+MOST_ETA = 0.49
+"""Largest margin of the epsilon form; an epsilon above 4.6 is taken as 4.6."""
 
 ONE_BY_ONE = 1000
 """Questions that are planned one at a time ..."""
@@ -165,7 +176,10 @@ class Winner:
                 "Every item was excluded: no item wins each of its comparisons at least half the time. Preferences may "
                 "go in a circle, or judges may answer from different tastes.",
             )
-        good_enough = [named.against for named in state.named if not len(state.rivals_of(named))]
+        # A leader that was excluded may be within epsilon as well, but it would be odd to name an item that lost.
+        good_enough = [
+            named.against for named in state.named if named.against in alive and not len(state.rivals_of(named))
+        ]
         if good_enough:
             return self._say(state, Status.WITHIN_EPSILON, good_enough[0])
         leader = state.leader
@@ -194,8 +208,12 @@ class Winner:
             questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
             policy=self.name,
             guarantee=self.guarantee,
-            statement=self.statement,
-            assumptions=(*self.assumptions, *self._about_missing(sum(stage.missing for stage in evaluated))),
+            statement=WITHIN if status is Status.WITHIN_EPSILON else self.statement,
+            assumptions=(
+                *self.assumptions,
+                *((SAME_FEATURES,) if any(len(names) > 1 for names in problem.aliases) else ()),
+                *self._about_missing(sum(stage.missing for stage in evaluated)),
+            ),
             rivals=tuple(Rival(problem.names[item], low, math.inf, float(reached[item])) for item in order),
             reason=reason,
             also=problem.aliases[best][1:],
@@ -279,8 +297,9 @@ class WinnerState:
 
     @property
     def eta(self) -> float:
-        """The share beyond one half that epsilon is worth in a comparison."""
-        return math.tanh(self.epsilon / 4) / 2
+        """The share beyond one half that epsilon is worth in a comparison: μ(epsilon) − ½ = tanh(epsilon/2)/2."""
+        # A fair share of 1 leaves nothing to bet on. A smaller eta only claims more, so the proof allows the cap.
+        return min(math.tanh(self.epsilon / 2) / 2, MOST_ETA)
 
     @property
     def needed(self) -> float:
