@@ -21,6 +21,7 @@ SMALL: dict[str, Options] = {
     "zappos": Options(runs=1, items=60, gap=0.5, policies=("rage-glm-printed",)),
     "examples": Options(runs=1, gap=0.5, policies=("rage-glm",)),
     "insight": Options(items=120, gap=0.3, policies=("rage-glm-halving",)),
+    "ladder": Options(runs=1, items=5, gap=1.0),
     "crossing": Options(dims=(2,), policies=("rage-glm-printed", "rage-glm-2")),
 }
 
