@@ -1,6 +1,6 @@
 """Winner: the best item without any model of the answers; docs/assumptions.md has the proof.
 
-until one item is left:
+until one item is left, and it loses to none of the others:
     evaluate    multiply the process of each item shown by its factor, in planning order      evidence.betting
     exclude     every item whose process ever reached 1/delta
     choose      the likeliest best item and a rival that may be as good                       `_pair`
@@ -53,6 +53,9 @@ NAMING_CHANCE = 0.5
 
 MOST_ETA = 0.49
 """Largest margin of the epsilon form; an epsilon above 4.6 is taken as 4.6."""
+
+CONFIRMING = 30
+"""Answers after which the last item may be a little behind in its comparison with an excluded one."""
 
 ONE_BY_ONE = 1000
 """Questions that are planned one at a time ..."""
@@ -166,7 +169,15 @@ class Winner:
         if problem.obstacle is not None:
             return self._say(state, Status.NOT_IDENTIFIABLE, 0, problem.obstacle)
         if len(alive) == 1:
-            return self._say(state, Status.CERTAIN, int(alive[0]))
+            # Already proved under (W); a spent budget must not take that back.
+            if not len(state.unconfirmed) or state.asked >= self.budget:
+                return self._say(state, Status.CERTAIN, int(alive[0]))
+            return self._say(
+                state,
+                Status.OPEN,
+                int(alive[0]),
+                "One item is left; whether it loses to an excluded one, as in a circle, is still being asked.",
+            )
         if len(alive) == 0:
             # Under (W) this has probability at most delta: the assumption itself is refuted.
             return self._say(
@@ -311,6 +322,34 @@ class WinnerState:
         """Items that are not excluded."""
         return np.flatnonzero(self.evidence.reached < self.needed)
 
+    @cached_property
+    def unconfirmed(self) -> Integers:
+        """Items that the last survivor has not met, or that beat it more often than not.
+
+        The proof does not need them. But at most one item loses a comparison, so items are excluded one after the
+        other, and in a circle a > b > c > a the last one would be named although the first that was excluded beats it.
+        Asking for it ends such a search with "no winner". It costs little: a winner has met nearly everybody by then.
+        """
+        survivor = int(self.alive[0])
+        return np.array(
+            [
+                item
+                for item in range(len(self.problem.items))
+                if (survivor, item) in self.problem.comparing and not self._is_confirmed(survivor, item)
+            ],
+            dtype=np.int64,
+        )
+
+    def _is_confirmed(self, survivor: int, item: int) -> bool:
+        measurement = self.problem.comparing[survivor, item]
+        asked, wins = self.record.get(measurement, (0, 0))
+        if self.problem.about[measurement, 0] != survivor:
+            wins = asked - wins
+        behind = asked - 2 * wins
+        # A pair of equals would take as long as a random walk takes to return to zero, which is too long on average.
+        # So after some answers two standard deviations behind are near enough; whoever is further behind is asked on.
+        return asked > 0 and (behind <= 0 or (asked >= CONFIRMING and behind <= 2 * math.sqrt(asked)))
+
     def rivals_of(self, named: WinnerEvidence) -> Integers:
         """Items that may be better than a named leader by more than epsilon."""
         weight = 0.6 * 0.4 ** next(place for place, other in enumerate(self.named) if other is named)
@@ -363,6 +402,8 @@ def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integ
     A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
     starves rivals that were unlucky early. None where the questions out are expected to exclude every rival.
     """
+    if len(state.alive) == 1:
+        return _confirming_questions(state)
     leader, beliefs, comparing = state.leader, state.beliefs, state.problem.comparing
     rivals = state.alive[state.alive != leader]
     for named in state.named:
@@ -378,6 +419,18 @@ def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integ
     for rival, times in zip(wanting.tolist(), rng.multinomial(size, odds / odds.sum()), strict=True):
         if times:
             counts[_comparison(comparing, beliefs, leader, rival)] += times
+    return counts
+
+
+def _confirming_questions(state: WinnerState) -> Integers | None:
+    """One comparison of the last survivor that needs it and is not out already; None where all of them are out."""
+    out = {row for stage in state.stages[state.evaluated_stages :] for row in stage.plan.measurements.tolist()}
+    rows = (state.problem.comparing[int(state.alive[0]), item] for item in state.unconfirmed.tolist())
+    row = next((row for row in rows if row not in out), None)
+    if row is None:
+        return None
+    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
+    counts[row] = 1
     return counts
 
 
