@@ -130,7 +130,7 @@ def tasks(options: Options) -> list[Params]:
 def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
     """All policies in one world, with the same stream of answers."""
     known = {name: task[name] for name in ("world", "items", "gap")}
-    # Worlds and answers depend on the seed alone, not on which policies are compared.
+    # All policies of a task meet the same world and the same seed of answers.
     seed = int(rng.integers(2**31))
     world = preferences(task["world"], task["items"], task["gap"], np.random.default_rng([seed, 3]))
     bound = winner_lower_bound(world.chances, delta=DELTA)
