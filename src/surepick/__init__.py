@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         Status,
         Uniform,
         Verdict,
+        Winner,
     )
     from surepick.io.items import ItemTable, read_items
     from surepick.session import ContextualSession, Question, Session, find_best
@@ -153,6 +154,7 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "Verdict",
+    "Winner",
     "apportion",
     "check_all",
     "checks",

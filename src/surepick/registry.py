@@ -30,9 +30,11 @@ from surepick.identify.anytime.policy import Anytime
 from surepick.identify.staged.base import Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
+from surepick.identify.winner import Winner
 
-POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
+POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime] | type[Winner], dict[str, Any]]] = {
     "anytime": (Anytime, {}),
+    "winner": (Winner, {}),
     "rage-glm": (RageGlm, {}),
     "rage-glm-halving": (RageGlm, {"targets": "halving"}),
     "rage-glm-printed": (RageGlmPrinted, {}),
@@ -48,7 +50,7 @@ POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime], dict[str, Any]]] = {
 """Name on the command line: the class, and the options that the name implies."""
 
 
-def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
+def policy_named(name: str, **options: Any) -> Stagewise | Anytime | Winner:
     """The policy of this name with these options."""
     if name not in POLICIES:
         raise InvalidInput(f"There is no policy {name!r}; choose one of {', '.join(sorted(POLICIES))}.")
@@ -59,7 +61,7 @@ def policy_named(name: str, **options: Any) -> Stagewise | Anytime:
         raise InvalidInput(f"{name} does not take these options ({error}).") from None
 
 
-def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime:
+def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime | Winner:
     """An equal policy to the one whose `to_json` gave this."""
     options = dict(fields)
     if "name" not in options:

@@ -204,7 +204,7 @@ def test_limits_from_answers_are_called_heuristic(catalogue):
         ("feature,theta\nsize,1\n", [], "one number for each of the 2 features, got 1"),
         ("feature,theta\nsize,1\nweight,2\n", [], "line 3: the items have no feature 'weight'"),
         ("feature,theta\nsize,1\nsize,2\n", [], "line 3: feature 'size' is listed twice"),
-        ("feature,theta\nprice,-0.5\nsize,1\n", ["--delta", "0.45"], "delta must be below 1/2.4"),
+        ("feature,theta\nprice,-0.5\nsize,1\n", ["--delta", "0.55"], "delta must be below 0.5"),
         ("feature,theta\nprice,-0.5\nsize,1\n", ["--answers", "votes.csv"], "Pass either --theta FILE"),
     ],
 )

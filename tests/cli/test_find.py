@@ -397,3 +397,15 @@ def test_the_report_is_one_escaped_file_with_pictures(folder):
     assert "http" not in text.replace("http://www.w3.org", "").replace("https://matplotlib.org", "").replace(
         "http://purl.org", ""
     ).replace("http://creativecommons.org", "")
+
+
+class TestAssume:
+    def test_the_assumption_chooses_the_policy(self, folder):
+        assert simulated(folder, "--assume", "winner")["policy"] == "winner"
+        assert simulated(folder, "--assume", "features")["policy"] == "anytime"
+
+    def test_what_the_assumption_does_not_allow_is_refused(self, folder, capsys, monkeypatch):
+        given = (folder / "items.csv", "--simulate", "--theta", folder / "theta.csv", "--assume", "winner")
+        assert "cannot go with --policy rage-glm" in refused(capsys, monkeypatch, *given, "--policy", "rage-glm")
+        for words in (("--kind", "items"), ("--position",)):
+            assert "compare two items" in refused(capsys, monkeypatch, *given, *words)

@@ -13,6 +13,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "anytime": ("anytime", {}),
     "anytime, charged": ("anytime", {"missing": "charged"}),
     "anytime, posterior": ("anytime", {"stop": "posterior"}),
+    "winner": ("winner", {}),
+    "winner, charged": ("winner", {"missing": "charged"}),
     "rage-glm": ("rage-glm", KNOWN),
     "rage-glm, nothing known": ("rage-glm", {}),
     "rage-glm, norm bound": ("rage-glm", {"norm_bound": 1.4}),
@@ -36,7 +38,9 @@ class TestContract(PolicyContract):
     @pytest.fixture(autouse=True)
     def _configure(self, setting: str) -> None:
         self.setting = setting
-        self.plans_ahead = setting.startswith("anytime")
+        self.plans_ahead = setting.startswith(("anytime", "winner"))
+        if setting.startswith("winner"):
+            self.budget = 20_000  # it plans a question at a time, and ties use the budget up
         if "nothing known" in setting or setting == "uniform":
             self.turned = 1.5  # the anytime sequence splits batches at random, so a look may double
 

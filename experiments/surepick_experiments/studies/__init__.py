@@ -18,6 +18,7 @@ MODULES = {
     "horizon": "surepick_experiments.studies.contextual_horizon",
     "insight": "surepick_experiments.studies.insight",
     "kappa": "surepick_experiments.studies.kappa",
+    "ladder": "surepick_experiments.studies.ladder",
     "limits": "surepick_experiments.studies.limits",
     "minimisation": "surepick_experiments.studies.minimisation",
     "people": "surepick_experiments.studies.people",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
+Assumption = Literal["winner", "features"]
 
 ITEMS_HELP = (
     "Items (CSV or Parquet): column item; every other column except label, image, text and colour is a feature."
@@ -78,6 +79,9 @@ def find(
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
+    assume: Annotated[
+        Assumption | None, typer.Option(help="What the guarantee rests on: the features (default), or only a winner.")
+    ] = None,
     policy: Annotated[str, typer.Option(help="The policy that chooses the questions.")] = "anytime",
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
@@ -121,7 +125,9 @@ def find(
         )
     table = read_items(items, pca=pca, features=features)
     limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
-    chosen: Policy[Any] = policy_named(policy, **limits)
+    if assume is not None and policy != "anytime":
+        raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
+    chosen: Policy[Any] = policy_named("winner" if assume == "winner" else policy, **limits)
     votes = None if answers is None else RecordedJudge.of(table, answers)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
     world = simulated_world(problem, table, theta, seed) if simulate else None

@@ -13,6 +13,7 @@ from surepick.identify.staged.base import Draft, Elimination, Stages, Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
 from surepick.identify.verdict import Forecast, Rival, Status, Verdict
+from surepick.identify.winner import Winner
 
 __all__ = [
     "Anytime",
@@ -35,5 +36,6 @@ __all__ = [
     "Uniform",
     "Verdict",
     "Wait",
+    "Winner",
     "run",
 ]

@@ -163,6 +163,11 @@ class Problem:
         return self.span.coordinates(self.items - self.items.mean(axis=0))
 
     @cached_property
+    def comparing(self) -> dict[tuple[int, int], int]:
+        """The measurement that compares two items, under both orders of the two."""
+        return {(i, j): row for row, pair in enumerate(self.about.tolist()) for i, j in (pair, pair[::-1]) if j >= 0}
+
+    @cached_property
     def obstacle(self) -> str | None:
         """Why no number of answers can decide, as a sentence; None where they can."""
         if len(self.items) == 1:

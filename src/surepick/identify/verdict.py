@@ -124,6 +124,8 @@ class Status(StrEnum):
     WITHIN_EPSILON = "within epsilon"
     BUDGET_SPENT = "budget spent"
     NOT_IDENTIFIABLE = "not identifiable"
+    NO_WINNER = "no winner"
+    """Every item was excluded: the assumption that one wins its share of every comparison is refuted."""
     OPEN = "open"
 
     @property

@@ -19,7 +19,7 @@ from surepick._arrays import Integers
 from surepick.answer import Answer, code_of
 from surepick.checks import Answers
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Plan, Policy, Problem, Wait
+from surepick.identify import Anytime, Plan, Policy, Problem, Wait, Winner
 from surepick.identify.problem import NOTHING
 from surepick.io.items import ItemTable, read_items
 from surepick.io.votes import VoteTable, numbers_of, read_votes
@@ -124,7 +124,7 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "pol
     Policies other than Anytime stay as they are: they have proofs for the questions they planned, and a vote that does
     not exist is a skip to them.
     """
-    if not isinstance(policy, Anytime):
+    if not isinstance(policy, Anytime | Winner):
         if order == "file":
             raise InvalidInput(
                 f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
@@ -148,13 +148,13 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "pol
     return redirected(policy, redirect)
 
 
-def redirected(policy: Anytime, redirect: Redirect) -> Policy[Any]:
+def redirected(policy: Anytime | Winner, redirect: Redirect) -> Policy[Any]:
     """The policy, with other questions in every stage."""
     return cast("Policy[Any]", _Redirected(policy, redirect))
 
 
 class _Redirected:
-    def __init__(self, policy: Anytime, redirect: Redirect) -> None:
+    def __init__(self, policy: Anytime | Winner, redirect: Redirect) -> None:
         self._policy = policy
         self._redirect = redirect
 

@@ -23,7 +23,7 @@ from surepick.limits.complexity import (
     rho_star_factor,
 )
 from surepick.limits.instance import Instance, alpha, beta, kl_divergence
-from surepick.limits.lower_bound import LowerBound, lower_bound
+from surepick.limits.lower_bound import LowerBound, lower_bound, winner_lower_bound
 from surepick.limits.worst_case import KappaFamily, RegretBound, kappa_family, kappa_family_bound, sup_logistic_regret
 
 __all__ = [
@@ -55,4 +55,5 @@ __all__ = [
     "rho_star",
     "rho_star_factor",
     "sup_logistic_regret",
+    "winner_lower_bound",
 ]

@@ -71,7 +71,7 @@ class Formula:
 def rho_opt(instance: Instance, *, gap: float = 0.01) -> Design:
     """The quadratic form of the lower bound: the least ρ = max over z ≠ z* of ‖z* − z‖²_{H(λ,θ*)⁻¹}/gap_z².
 
-    As the gaps tend to zero V* of `lower_bound` tends to 1/(2ρ), so that about 2ρ·log(1/(2.4·δ)) questions are needed.
+    As the gaps tend to zero V* of `lower_bound` tends to 1/(2ρ), so that about 2ρ·kl(1 − δ, δ) questions are needed.
     For larger gaps it is an approximation from neither side. The design's certificate bounds ρ from below.
     """
     return gap_optimal(instance.informative, instance.items, best=instance.best, gaps=instance.gaps, gap=gap)

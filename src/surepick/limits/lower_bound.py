@@ -1,6 +1,6 @@
 """The least number of questions that any method needs on a given instance, with a certificate from both sides.
 
-    E[τ] ≥ log(1/(2.4·δ)) / V*,    V* = max over λ of min over rivals z of min {Σ λ_x·KL(x; θ*, θ) : (z* − z)ᵀθ ≤ 0}
+    E[τ] ≥ kl(1 − δ, δ) / V*,    V* = max over λ of min over rivals z of min {Σ λ_x·KL(x; θ*, θ) : (z* − z)ᵀθ ≤ 0}
 
 for every method that returns the best item with probability 1 − δ whatever θ is (proof: docs/limits.md). Weights λ show
 that V* is at least their own value; weights w on alternatives θ_i show that V* ≤ max over x of Σ w_i·KL(x; θ*, θ_i).
@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import xlogy
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
@@ -35,7 +37,6 @@ from surepick.limits.complexity import rho_opt
 from surepick.limits.instance import Instance, kl_divergence
 from surepick.linalg import blocks, threads_for
 
-LARGEST_DELTA = 1 / 2.4
 ROUNDING = 1e-9
 """The dual value is raised by this fraction, and by what rounding can do to the constraint (z* − z)ᵀθ ≤ 0."""
 
@@ -58,7 +59,7 @@ class LowerBound:
     best: int
     """Index of the best item."""
     questions: float
-    """No method of error probability delta asks fewer on average: log(1/(2.4·delta))/dual."""
+    """No method of error probability delta asks fewer on average: kl(1 − delta, delta)/dual."""
     value: float
     """V(λ) ≤ V*, the information a question yields against the hardest rival, under `weights`."""
     dual: float
@@ -85,7 +86,7 @@ class LowerBound:
 
     @property
     def questions_at_most(self) -> float:
-        """What the best alternatives could prove at most: log(1/(2.4·delta))/value."""
+        """What the best alternatives could prove at most: kl(1 − delta, delta)/value."""
         return nats(self.delta) / self.value if self.value > 0 else math.inf
 
     def at(self, delta: float) -> float:
@@ -99,14 +100,39 @@ class LowerBound:
 
 
 def nats(delta: float) -> float:
-    """log(1/(2.4·δ)), a lower bound of kl(1 − δ, δ); refuses a δ for which it is not positive."""
+    """kl(1 − δ, δ) = (1 − 2δ)·log((1 − δ)/δ); refuses a δ of one half or more, for which nothing must be asked."""
     delta = validate.probability("delta", delta)
-    if delta >= LARGEST_DELTA:
+    if delta >= 0.5:
         raise InvalidInput(
-            f"delta must be below 1/2.4 = 0.4167 for the lower bound to be positive, got {delta:g}; 0.05 is customary."
+            f"delta must be below 0.5 for the lower bound to be positive, got {delta:g}; 0.05 is customary."
         )
-    # kl(1 − δ, δ) ≥ log(1/(2.4·δ)): Kaufmann, Cappé and Garivier (JMLR 17, 2016).
-    return -math.log(2.4 * delta)
+    return (1 - 2 * delta) * math.log((1 - delta) / delta)
+
+
+def winner_lower_bound(chances: ArrayLike, *, delta: float = 0.05) -> float:
+    """The least expected number of comparisons of any method that assumes only that one item wins its share.
+
+    kl(1 − δ, δ)·Σ over z ≠ z* of 1/max over u of KL(p_zu, ½), u over the items that beat z (docs/limits.md, "Without a
+    model"). `chances` is a matrix: the probability that the item of the row beats the item of the column.
+
+    >>> round(winner_lower_bound([[0.5, 0.8], [0.2, 0.5]], delta=0.05), 1)
+    13.7
+    """
+    p = validate.matrix("chances", chances)
+    if p.shape[0] != p.shape[1] or not np.allclose(p + p.T, 1.0) or np.any((p < 0) | (p > 1)):
+        raise InvalidInput(
+            f"chances must be a square matrix of probabilities with p_ij + p_ji = 1, got shape {p.shape}; its diagonal "
+            "is one half."
+        )
+    others = ~np.eye(len(p), dtype=bool)
+    winners = np.flatnonzero(np.all((p > 0.5) | ~others, axis=1))
+    if not len(winners):
+        raise InvalidInput(
+            "No item wins all of its comparisons with probability above one half, so there is no winner."
+        )
+    # KL(p, ½) = log 2 − entropy(p) for the losses of each item; a comparison tells against its loser only.
+    divergence = np.where(p < 0.5, math.log(2) + xlogy(p, p) + xlogy(1 - p, 1 - p), 0.0)
+    return nats(delta) * float(np.sum(1 / np.delete(divergence.max(axis=1), winners[0])))
 
 
 def lower_bound(
@@ -120,7 +146,7 @@ def lower_bound(
 
     >>> bound = lower_bound(Instance([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5]), gap=1e-6)
     >>> round(bound.questions, 1), bound.gap < 1e-6
-    (313.4, True)
+    (391.7, True)
     """
     began = time.perf_counter()
     nats(delta)

@@ -43,7 +43,10 @@ def claim_around(
         return "", f" is the best{of_all}, or within {epsilon:g} of it"
     if status is Status.OPEN and not why:
         return ("Not decided yet; ", " leads") if named else ("Not decided yet", "")
-    begun = "These questions cannot decide it" if status is Status.NOT_IDENTIFIABLE else "Not decided"
+    begun = {
+        Status.NOT_IDENTIFIABLE: "These questions cannot decide it",
+        Status.NO_WINNER: "No item wins all of its comparisons",
+    }.get(status, "Not decided")
     reason = f" ({why})" if why and status is Status.OPEN else ""
     return (f"{begun}{reason}; the best guess{of_all} is ", "") if named else (f"{begun}{reason}", "")
 

@@ -5,13 +5,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
+from surepick import validate
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, run
+from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, Winner, run
 from surepick.session.question import Question
 from surepick.session.session import Session
+
+Assumption = Literal["winner", "features"]
+"""What a guarantee may rest on, the weaker first."""
+
+ASSUMPTIONS: dict[Assumption, type[Anytime] | type[Winner]] = {"winner": Winner, "features": Anytime}
+"""The policy whose proof needs just that."""
+
 
 Judge = Callable[[Question], Answer]
 BatchJudge = Callable[[list[Question]], Sequence[Answer]]
@@ -132,6 +140,11 @@ class AskLoop:
         file_answer(self.session, question.id, reply.answer, judge=reply.judge, cost=reply.cost)
 
 
+def _policy_for(assume: Assumption) -> type[Anytime] | type[Winner]:
+    validate.one_of("assume", assume, tuple(ASSUMPTIONS))
+    return ASSUMPTIONS[assume]
+
+
 def find_best(
     problem: Problem,
     judge: Judge | BatchJudge | PlanJudge,
@@ -139,6 +152,7 @@ def find_best(
     delta: float = 0.05,
     epsilon: float = 0.0,
     budget: int | None = None,
+    assume: Assumption = "features",
     policy: Policy[Any] | None = None,
     seed: int = 0,
     at_once: int | None = None,
@@ -147,7 +161,11 @@ def find_best(
 
     `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
     that many questions; an object with a method `wins(vectors, pulls)`, like a simulated judge, answers a whole stage
-    at once. Give delta, epsilon and budget, or a policy that has its own; without a policy it is Anytime.
+    at once. Give delta, epsilon and budget, or a policy that has its own.
+
+    `assume` says what the guarantee rests on (docs/assumptions.md): "features", that answers are logistic in the
+    features (the policy Anytime), or "winner", that one item wins each of its comparisons at least half the time,
+    whatever the features (the policy Winner).
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -155,11 +173,8 @@ def find_best(
     >>> find_best(Problem.from_pairs(items), judge, budget=100).best
     'red'
     """
-    chosen = policy or (
-        Anytime(delta=delta, epsilon=epsilon)
-        if budget is None
-        else Anytime(delta=delta, epsilon=epsilon, budget=budget)
-    )
+    limits: dict[str, Any] = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
+    chosen = policy or _policy_for(assume)(**limits)
     if isinstance(judge, PlanJudge):
         return run(problem, chosen, judge, seed=seed)
     if at_once is not None and (at_once < 1 or at_once != int(at_once)):

@@ -19,6 +19,7 @@ const CLAIMS = {
   "within epsilon": (name, { epsilon }) => `${name} is the best, or within ${epsilon} of it`,
   "budget spent": (name) => `Not decided; the best guess is ${name}`,
   "not identifiable": () => "These questions cannot decide it",
+  "no winner": () => "No item wins all of its comparisons",
   open: (name) => `${name} leads`,
 };
 

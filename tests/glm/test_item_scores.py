@@ -1,0 +1,121 @@
+"""Beliefs about the scores of items, against sums over a grid of scores."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from surepick.glm.item_scores import OWN_SCALES, ItemScores
+
+ANSWERS = {
+    "one win": [(0, 1, 1.0, 1.0)],
+    "a few": [(0, 1, 3.0, 4.0), (1, 2, 1.0, 2.0), (0, 2, 2.0, 2.0)],
+    "many": [(0, 1, 22.0, 30.0), (1, 2, 25.0, 40.0), (0, 2, 18.0, 20.0)],
+    "a tie": [(0, 1, 0.5, 1.0), (1, 2, 1.5, 2.0)],
+}
+"""First item, second item, wins of the first, answers."""
+
+
+def updated(answers, items=3, features=None) -> ItemScores:
+    belief = ItemScores.of(features, items)
+    for answer in answers:
+        belief = belief.update(*answer)
+    return belief
+
+
+def exact_gap(answers, tau, pair, items=3):
+    """Mean and deviation of a gap by summing prior times likelihood over a grid of all scores."""
+    axis = np.linspace(-5 * tau, 5 * tau, 81)
+    scores = np.array(list(product(axis, repeat=items)))
+    log_density = -np.sum(scores**2, axis=1) / (2 * tau**2)
+    for first, second, wins, count in answers:
+        gap = scores[:, first] - scores[:, second]
+        log_density += wins * np.log(expit(gap)) + (count - wins) * np.log(expit(-gap))
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    gap = scores[:, pair[0]] - scores[:, pair[1]]
+    mean = float(weights @ gap)
+    return mean, float(np.sqrt(weights @ (gap - mean) ** 2))
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("scale", range(len(OWN_SCALES)))
+def test_means_and_deviations_are_near_those_of_the_exact_posterior(name, scale):
+    belief = updated(ANSWERS[name])
+    for pair in ((0, 1), (1, 2), (0, 2)):
+        means, variances = belief.gap(*pair)
+        mean, deviation = exact_gap(ANSWERS[name], OWN_SCALES[scale], pair)
+        # The Gaussian sits at the mode, which a skewed posterior has nearer to zero than its mean, and is narrower.
+        assert means[scale] == pytest.approx(mean, abs=0.35 * deviation)
+        assert np.sqrt(variances[scale]) == pytest.approx(deviation, rel=0.2)
+
+
+def test_two_items_have_the_exact_mode():
+    """With one pair the posterior of the gap is one-dimensional, and its mode solves wins − n·μ(g) = g/(2τ²)."""
+    means, _ = updated([(0, 1, 4.0, 5.0)], items=2).gap(0, 1)
+    for gap, tau in zip(means, OWN_SCALES, strict=True):
+        assert 4 - 5 * expit(gap) == pytest.approx(gap / (2 * tau**2), abs=1e-3)
+
+
+def test_answers_at_once_are_nearly_answers_one_by_one():
+    at_once = updated([(0, 1, 6.0, 10.0), (1, 2, 7.0, 10.0)])
+    one_by_one = updated(
+        [(0, 1, float(n % 5 < 3), 1.0) for n in range(10)] + [(1, 2, float(n % 3 < 2), 1.0) for n in range(10)]
+    )
+    apart = np.abs(at_once.gap(0, 2)[0] - one_by_one.gap(0, 2)[0]) / np.sqrt(at_once.gap(0, 2)[1])
+    # The order of answers matters more the wider the prior is: a Gaussian at the mode forgets the skew of each step.
+    assert np.all(apart < [0.1, 0.3, 1.0])
+    assert np.sqrt(one_by_one.gap(0, 2)[1]) == pytest.approx(np.sqrt(at_once.gap(0, 2)[1]), rel=0.1)
+
+
+def test_a_tie_counts_as_half_a_win_of_each():
+    belief = updated([(0, 1, 0.5, 1.0)], items=2)
+    assert belief.predict(0, 1) == pytest.approx(0.5)
+    _, before = ItemScores.of(None, 2).gap(0, 1)
+    assert np.all(belief.gap(0, 1)[1] < before)
+    one_way = updated([(0, 1, 2.0, 3.0), (0, 1, 0.5, 1.0)], items=2)
+    other_way = updated([(1, 0, 1.0, 3.0), (1, 0, 0.5, 1.0)], items=2)
+    assert one_way.predict(0, 1) == pytest.approx(other_way.predict(0, 1))
+
+
+FEATURES = np.array([[1.0, 0.0], [0.9, 0.1], [-1.0, 0.1], [-0.9, -0.1], [0.95, 0.0]])
+
+
+def test_an_unseen_item_similar_to_winners_is_predicted_to_win():
+    seen = [(0, 2, 5.0, 5.0), (1, 3, 5.0, 5.0)]
+    guided = updated(seen, items=5, features=FEATURES)
+    assert guided.predict(4, 2) > 0.75
+    assert np.argmax(guided.scores()) in (0, 1, 4)
+    assert guided.scores()[4] > max(guided.scores()[2], guided.scores()[3])
+    # Without features nothing is known of item 4 but that item 2 lost.
+    assert 0.5 < updated(seen, items=5).predict(4, 2) < guided.predict(4, 2)
+    assert updated(seen, items=5).scores()[4] == pytest.approx(0.0)
+
+
+def test_the_items_own_record_overrules_the_features():
+    against = [(0, 2, 20.0, 20.0), (1, 3, 20.0, 20.0), (4, 2, 2.0, 40.0), (4, 0, 0.0, 20.0)]
+    belief = updated(against, items=5, features=FEATURES)
+    assert belief.predict(4, 2) < 0.25
+    # Scales that trust the features predicted these answers badly.
+    assert belief.weights[: len(OWN_SCALES)].sum() > 0.5
+
+
+def test_deviations_and_chances_follow_the_scales():
+    belief = updated(ANSWERS["many"])
+    deviations = belief.deviations_from(0)
+    assert deviations[0] < 1e-5 < deviations[1]
+    others = np.array([1, 2])
+    assert 0.5 < belief.chance_of_best(0, others) < belief.chance_of_best(0, others, margin=0.5) < 1
+    assert belief.chance_of_best(0, np.array([], dtype=np.int64)) == 1.0
+
+
+def test_an_item_far_outside_the_others_breaks_nothing():
+    """The features predict a win with a probability that rounds to 1, of an item that wins and of one that loses."""
+    features = np.array([[-1.0, 0.5], [1.0, 0.5]] * 20 + [[80.0, 0.0]])
+    seen = [(2 * pair + 1, 2 * pair, 18_000.0, 20_000.0) for pair in range(20)]
+    for wins in (0.0, 200.0):
+        belief = updated([*seen, (40, 1, wins, 200.0)], items=41, features=features)
+        assert np.all(np.isfinite(belief.weights))
+        assert np.all(np.isfinite(belief.scores()))
+        assert 0 < belief.predict(40, 1) < 1
