@@ -95,7 +95,10 @@ def is_loopback(host: str) -> bool:
 def _listen(host: str, port: int) -> socket.socket:
     end = time.monotonic() + BIND_SECONDS
     while True:
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # With its protocol named: asyncio sends without delay (TCP_NODELAY) only where a socket says that it is TCP.
+        # Otherwise the body of every response after the first waits 40 ms for the acknowledgement of its head.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         # Lets a restarted service have the port while connections of its predecessor are still closing.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
