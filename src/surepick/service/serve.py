@@ -25,6 +25,7 @@ import uvicorn
 
 from surepick.errors import InvalidInput
 from surepick.service.app import create_app
+from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, most_connections
 from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.service.dependencies import Credentials, shared_secret
 from surepick.service.models import StudySettings
@@ -222,9 +223,16 @@ def _end_with(supervisor: int) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket) -> None:
+    Connection.most = most_connections()
     config = uvicorn.Config(
-        create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=int(END_SECONDS / 2)
+        create_app(settings),
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=int(HEAD_SECONDS),
+        timeout_graceful_shutdown=int(END_SECONDS / 2),
     )
+    limit_log()  # after uvicorn has set up its loggers
     uvicorn.Server(config).run(sockets=[listening])
 
 
