@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +274,58 @@ def test_replayed_requests_change_nothing(service: InProcessService, one: str) -
     for _ in range(5):
         assert judge.answer(question["id"], "a") == first
     assert everything(service) == before
+
+
+def test_a_stranger_is_refused_before_the_body_is_read(service: InProcessService, one: str) -> None:
+    """Large bodies without a token kept the service busy for seconds."""
+    judge = service.judge(one)
+    service.client._client.cookies.clear()  # of an earlier log-in
+    read: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            read.append(b" ")
+            yield b" "
+
+    kind = {"Content-Type": "application/json"}
+    for path, headers in [
+        ("/studies", {}),
+        ("/studies", judge.headers),  # a judge is a stranger here
+        ("/studies/upload", {"Content-Type": "multipart/form-data; boundary=x"}),
+        (f"/studies/{one}/items", {"Authorization": "Bearer wrong"}),
+        (f"/studies/{one}/answers", {}),
+        ("/streams/nothing/decide", judge.headers),
+    ]:
+        service.parts.strangers._buckets.clear()
+        refused(service, "POST", path, (401,), content=body(), headers=kind | headers)
+        assert read == []
+    refused(service, "POST", "/studies", (400, 422), content=body(), headers=kind | ADMIN)
+    assert len(read) == 5
+
+
+def test_a_body_of_unknown_length_is_cut_off(service: InProcessService, one: str) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 10_000
+            yield b" " * 10_000
+
+    headers = {**ADMIN, "Content-Type": "application/json"}
+    refused(service, "POST", f"/studies/{one}/state", (413,), content=endless(), headers=headers)
+    assert sent < 100_000
+
+
+def test_a_cookie_is_useless_after_logout(service: InProcessService, one: str) -> None:
+    def cookie() -> str:
+        reply = service.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
+        return str(reply.headers["set-cookie"].split(";")[0])
+
+    mine, other = cookie(), cookie()
+    ours = {"Cookie": mine, "Origin": "http://test"}
+    assert service.client.get(f"/studies/{one}", headers=ours).status_code == 200
+    assert service.client.post("/logout", headers=ours).status_code == 204
+    refused(service, "GET", f"/studies/{one}", (401,), headers=ours)
+    assert "password" in service.client.get(f"/study/{one}", headers=ours | {"Accept": "text/html"}).text
+    assert service.client.get(f"/studies/{one}", headers={"Cookie": other}).status_code == 200

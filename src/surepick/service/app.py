@@ -97,10 +97,11 @@ async def login(body: TokenIn, request: Request, service: ServiceDep) -> Respons
 
 
 @router.post("/logout", status_code=204)
-async def logout(request: Request) -> Response:
-    """Forget the cookie."""
+def logout(request: Request, service: ServiceDep) -> Response:
+    """End the log-in: the cookie is deleted, and a copy of it no longer lets anybody in."""
     if not same_origin(request):
         raise HTTPException(403, "This must come from a page of this server.")
+    service.end_login(request.cookies.get(COOKIE, ""))
     response = Response(status_code=204)
     response.delete_cookie(COOKIE)
     return response

@@ -9,14 +9,14 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
 from surepick.registry import policy_by_name
-from surepick.service.dependencies import Admin, Service, ServiceDep, StreamClient
+from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StreamClient
 from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
 from surepick.session.contextual import Decision, policy_of
 from surepick.store import streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]
 
-router = APIRouter(tags=["streams"])
+router = APIRouter(tags=["streams"], route_class=GuardedRoute)
 
 
 @router.post("/streams", status_code=201, dependencies=[Admin])

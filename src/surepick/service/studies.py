@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
 from surepick.service import uploads, views
-from surepick.service.dependencies import Admin, Service, ServiceDep, StudyId
+from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StudyId
 from surepick.service.models import (
     Consequence,
     Created,
@@ -44,7 +44,7 @@ FORGOTTEN = (
     "counts only and stay valid."
 )
 
-router = APIRouter(tags=["admin"], dependencies=[Admin])
+router = APIRouter(tags=["admin"], dependencies=[Admin], route_class=GuardedRoute)
 
 
 @router.post("/studies", status_code=201)
