@@ -10,7 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from in_process_service import ADMIN, InProcessService, study
+from surepick.errors import InvalidInput
 from surepick.service.dependencies import Credentials
+from surepick.service.serve import run
 from surepick.store.schema import metadata
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="
@@ -329,3 +331,34 @@ def test_a_cookie_is_useless_after_logout(service: InProcessService, one: str) -
     refused(service, "GET", f"/studies/{one}", (401,), headers=ours)
     assert "password" in service.client.get(f"/study/{one}", headers=ours | {"Accept": "text/html"}).text
     assert service.client.get(f"/studies/{one}", headers={"Cookie": other}).status_code == 200
+
+
+def test_a_forged_host_is_in_nobodys_link(service: InProcessService, one: str, tmp_path: Path) -> None:
+    forged = {**ADMIN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    link = service.post(f"/studies/{one}/judges", {}, forged, 201)["link"]
+    assert link.startswith("http://test/judge#")
+    public = InProcessService(f"sqlite:///{tmp_path}/studies.db", public_url="https://surepick.example.org/")
+    link = public.post(f"/studies/{public.begin()}/judges", {}, forged, 201)["link"]
+    assert link.startswith("https://surepick.example.org/judge#")
+    reply = public.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
+    assert "Secure" in reply.headers["set-cookie"].split("; ")  # the browser speaks HTTPS, if not to this process
+    public.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({}, "--token"),
+        ({"token": "long enough for anyone"}, "--plain-http"),
+        ({"token": "long enough for anyone", "public_url": "http://surepick.example.org"}, "unencrypted"),
+        ({"public_url": "surepick.example.org"}, "https://"),
+        ({"public_url": "javascript:alert(1)"}, "https://"),
+    ],
+)
+def test_other_machines_are_let_in_on_purpose_only(tmp_path: Path, options: dict[str, str], part: str) -> None:
+    with pytest.raises(InvalidInput, match=part):
+        run(
+            f"sqlite:///{tmp_path}/studies.db",
+            **{"host": "0.0.0.0", "port": 0, "token": "", "workers": 1, "items": None, "tell": print, **options},
+        )
+    assert not list(tmp_path.iterdir())

@@ -91,7 +91,7 @@ async def login(body: TokenIn, request: Request, service: ServiceDep) -> Respons
         max_age=COOKIE_SECONDS,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=service.is_encrypted(request),
     )
     return response
 

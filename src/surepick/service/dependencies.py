@@ -145,6 +145,18 @@ class Service:
         """Carry out a request with the next group of writes; returns when it is committed."""
         return await asyncio.wrap_future(self.group_commit.submit(handler, request))
 
+    def address(self, request: Request) -> str:
+        """Where this service is reached: for links that go to others, so not what the request says in its Host."""
+        if self.settings.public_url:
+            return self.settings.public_url.rstrip("/")
+        host, port = request.scope["server"]  # the local end of the connection
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{port}" if port else f"http://{shown}"
+
+    def is_encrypted(self, request: Request) -> bool:
+        """Whether the visitor comes by HTTPS, here or to the proxy in front."""
+        return request.url.scheme == "https" or self.settings.public_url.startswith("https://")
+
     async def is_admins_cookie(self, cookie: str) -> bool:
         """Whether the cookie was made here, is still valid, and nobody has logged out with it."""
         login = self.credentials.login_of(cookie, self.clock())

@@ -29,7 +29,7 @@ from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, mos
 from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.service.dependencies import Credentials, shared_secret
 from surepick.service.models import StudySettings
-from surepick.service.settings import Settings, hash_token, new_token
+from surepick.service.settings import Settings, hash_token, is_web_address, new_token
 from surepick.service.uploads import items_from_json, items_from_table, study_options
 from surepick.store import Database, Planner, open_database, studies
 from surepick.store.planner import release
@@ -65,22 +65,24 @@ def run(
     workers: int,
     items: Path | None,
     tell: Callable[[str], object],
+    public_url: str = "",
+    plain_http: bool = False,
 ) -> None:
     """Serve until interrupted; `tell` gets the address and how to get in."""
-    if not is_loopback(host) and not token:
-        raise InvalidInput(
-            f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
-            "127.0.0.1 it generates one."
-        )
+    if public_url and not is_web_address(public_url):
+        raise InvalidInput(f"--public-url must be like https://surepick.example.org, got {public_url!r}.")
+    if not is_loopback(host):
+        _refuse_exposed(host, token, encrypted=public_url.startswith("https://"), plain_http=plain_http)
     secret = token or new_token()
-    settings = Settings(database=url, token_hash=hash_token(secret))
+    settings = Settings(database=url, token_hash=hash_token(secret), public_url=public_url)
     database = open_database(url)
     listening = _listen(host, port)
     base = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     tell(f"surepick serves {database.url.render_as_string(hide_password=True)} at {base}")
-    tell(f"Admin: {base}/ with the token given" if token else f"Admin: {base}/#{secret}")
+    reached = public_url.rstrip("/") or base
+    tell(f"Admin: {reached}/ with the token given" if token else f"Admin: {reached}/#{secret}")
     if items is not None:
-        tell(f"Judge: {_study_from_file(items, database, settings, base)}")
+        tell(f"Judge: {_study_from_file(items, database, settings, reached)}")
     database.close()  # before the fork: processes must not share a connection
     supervise(processes_of(settings, workers, listening))
 
@@ -91,6 +93,21 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _refuse_exposed(host: str, token: str, *, encrypted: bool, plain_http: bool) -> None:
+    """Refuse an address that other machines reach, unless somebody has thought about who can read and enter."""
+    if not token:
+        raise InvalidInput(
+            f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
+            "127.0.0.1 it generates one."
+        )
+    if not encrypted and not plain_http:
+        raise InvalidInput(
+            f"{host} can be reached from other machines, and tokens would travel unencrypted. Put a proxy with TLS in "
+            "front and name its address by --public-url https://… (docs/service.md has recipes), or allow this by "
+            "--plain-http."
+        )
 
 
 def _listen(host: str, port: int) -> socket.socket:

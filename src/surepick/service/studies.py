@@ -174,8 +174,9 @@ def add_judge(study: StudyId, body: JudgeIn, request: Request, service: ServiceD
     with service.database.writing() as connection:
         judge = studies.add_judge(connection, study, body.name, now)
     token = service.credentials.link(study, judge, until)
-    base = service.settings.public_url or str(request.base_url)
-    return JudgeOut(id=judge, name=body.name, token=token, link=f"{base.rstrip('/')}/judge#{token}", until=until)
+    return JudgeOut(
+        id=judge, name=body.name, token=token, link=f"{service.address(request)}/judge#{token}", until=until
+    )
 
 
 @router.get("/studies/{study}/judges")
