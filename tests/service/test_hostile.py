@@ -74,6 +74,11 @@ def items(**first: Any) -> list[dict[str, Any]]:
         ({"items": items(name="")}, "name"),
         ({"items": items(name="nul\u0000")}, "control"),
         ({"items": items(name="x" * 300)}, "200"),
+        ({"items": items(name="half \ud800")}, "surrogate"),
+        ({"items": items(text="half \udfff")}, "surrogate"),
+        ({"title": "half \ud800"}, "surrogate"),
+        ({"options": {"half \ud800": 1}}, "options"),
+        ({"half \ud800": 1}, "unicode"),
         ({"items": items(colour="url(http://evil.example/x.png)")}, "colour"),
         ({"items": items(colour="red;background:url(x)")}, "colour"),
         ({"items": items(image="http://evil.example/x.png")}, "fetched"),
@@ -132,6 +137,9 @@ def test_files_that_are_not_what_they_should_be(service: InProcessService) -> No
     upload(service, "a.csv", b"name\nx\n", "item")
     upload(service, "a.csv", b"item,warm\nred,nan\nblue,0\nx,1\n", "line 2")
     upload(service, "a.csv", b"item\n" + b"x\n" * 300, "200")
+    upload(service, "a.csv", b"item\r" + b"x\r" * 300, "200")
+    upload(service, "a.csv", b"item" + b",x" * 100_000 + b"\nx\n", "100,001 columns")
+    upload(service, "a.csv", b'"item\n"' + b",x" * 100_000 + b"\nx\n", "twice")
     upload(service, "a.csv", b"\xff\xfe\x00", "CSV")
     upload(service, "bomb.zip", b"PK\x03\x04" + b"\x00" * 100, "CSV")
     upload(service, "a.parquet", b"PK\x03\x04", "Parquet")
@@ -145,8 +153,18 @@ def test_files_that_are_not_what_they_should_be(service: InProcessService) -> No
         return out.getvalue()
 
     upload(service, "a.parquet", parquet(item=pa.repeat("x", 1_000_000)), "rows")  # a few bytes, many rows
-    upload(service, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "characters")
+    upload(service, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "bytes")
+    long = ["y" * 90_000] * 150  # 14 MB in every column, of which the file has one cell
+    upload(service, "a.parquet", parquet(item=long, **{f"text {number}": long for number in range(9)}), "135,000,000")
     upload(service, "a.parquet", parquet(item=["a", "b"], deep=[[1], [2]]), "deep")
+
+
+def test_lines_may_end_as_on_an_old_machine(service: InProcessService) -> None:
+    files = {"items": ("a.csv", b"item,warm\rred,1\rblue,0\r")}
+    reply = service.client.post("/studies/upload", files=files, data={"settings": '{"title": "t"}'}, headers=ADMIN)
+    assert reply.status_code == 201
+    shown = service.get(f"/studies/{reply.json()['id']}")
+    assert [item["name"] for item in shown["items"]] == ["red", "blue"]
 
 
 def test_links_that_are_forged_expired_or_of_another_study(service: InProcessService, one: str) -> None:

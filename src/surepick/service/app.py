@@ -134,6 +134,7 @@ def docs(request: Request) -> str:
 
 def _respond(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """One sentence: a page for a person at a browser, JSON for a program."""
+    detail = detail.encode(errors="backslashreplace").decode()  # half of a character, as it was sent, is no UTF-8
     if pages.wants_page(request):
         return pages.sentence_page(request, status, detail, headers)
     return JSONResponse({"detail": detail}, status, headers=headers)

@@ -11,9 +11,14 @@ from surepick.store.studies import State
 
 
 def _printable(text: str) -> str:
-    """Text without control characters, which no label needs and some databases refuse."""
+    """Text without control characters, which no label needs and some databases refuse, and without half characters.
+
+    JSON can escape one half of a surrogate pair alone; that is no character, and no database takes it.
+    """
     if any(ord(character) < 32 and character not in "\n\t" for character in text):
         raise ValueError("must not hold control characters")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("must not hold half of a surrogate pair")
     return text
 
 
