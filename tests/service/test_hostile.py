@@ -1,5 +1,6 @@
 """Hostile requests: each is refused with a clear sentence, and nothing is changed."""
 
+import csv
 import io
 import math
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +14,7 @@ from in_process_service import ADMIN, InProcessService, study
 from surepick.errors import InvalidInput
 from surepick.service.dependencies import Credentials
 from surepick.service.serve import run
-from surepick.store.schema import metadata
+from surepick.store.schema import messages, metadata, questions
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="
 SVG = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPjwvc3ZnPg=="
@@ -380,3 +381,31 @@ def test_other_machines_are_let_in_on_purpose_only(tmp_path: Path, options: dict
             **{"host": "0.0.0.0", "port": 0, "token": "", "workers": 1, "items": None, "tell": print, **options},
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_exported_ids_are_those_of_the_service(tmp_path: Path) -> None:
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db")
+    one = service.begin()
+    judge = service.judge(one)
+    question = judge.lease()["questions"][0]["id"]
+    judge.answer(question, "a")
+    with service.parts.database.writing() as connection:  # ids are random; some begin like a formula
+        if service.parts.database.is_sqlite:
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        for table, column in ((questions, "id"), (messages, "question")):
+            connection.execute(sa.update(table).where(table.c[column] == question).values({column: "-begins"}))
+    rows = service.client.get(f"/studies/{one}/export?what=answers&format=csv", headers=ADMIN).text
+    assert [row["question"] for row in csv.DictReader(io.StringIO(rows))] == ["-begins"]
+    service.close()
+
+
+def test_one_judge_cannot_hold_all_questions(tmp_path: Path) -> None:
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db", held=3)
+    hoarder = service.judge(service.begin())
+    for _ in range(5):
+        held = hoarder.lease(100)["questions"]
+        service.planner.round()
+    assert len(held) == 3
+    hoarder.answer(held[0]["id"], "a")
+    assert len(hoarder.lease(100)["questions"]) == 3
+    service.close()

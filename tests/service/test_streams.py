@@ -228,3 +228,17 @@ def test_another_choice_than_the_policys_is_found(service: InProcessService) -> 
         connection.execute(sa.update(stream_events).where(stream_events.c.seq == 1).values(body=body))
     report = verify(service.parts.database)[0]
     assert "Replay of decision 0" in report.wrong[0]
+
+
+def test_a_decision_asked_for_again_with_the_same_key_is_the_first(service: InProcessService) -> None:
+    stream = service.post("/streams", {"title": "t", "dimension": 2}, status=201)
+    path, token = f"/streams/{stream['id']}/decide", {"Authorization": f"Bearer {stream['token']}"}
+    body = {"arms": [[1.0, 0.0], [0.0, 1.0]], "context": "visit 1"}
+    key = {**token, "Idempotency-Key": "visit-1"}
+    first = service.post(path, body, key)
+    assert service.post(path, body, key) == first
+    assert service.post(path, body, {**token, "Idempotency-Key": "visit-2"})["decision"] == first["decision"] + 1
+    service.post(path, body | {"context": "visit 3"}, key, 422)
+    service.post(path, {"arms": [[1.0]]}, {**token, "Idempotency-Key": "visit-3"}, 422)  # refused, so the key is free
+    assert service.post(path, body, {**token, "Idempotency-Key": "visit-3"})["decision"] == 2
+    assert service.get(f"/streams/{stream['id']}")["decisions"] == 3

@@ -57,12 +57,13 @@ async def take_questions(
 ) -> QuestionsOut:
     """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
 
-    Fewer or none come back where none are ready; ask again as long as `open` is true.
+    Fewer or none come back where none are ready, and never more than one judge may hold; ask again as long as `open` is
+    true.
     """
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
-        wanted = LeaseQuestions(study, judge.judge, n, service.clock())
+        wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held), service.clock())
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
             # Reading blocks its thread, and the event loop serves everybody: so in another thread.

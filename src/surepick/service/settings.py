@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Most items of a study."""
     features: int = Field(default=1_000, gt=0)
     """Most features of an item."""
+    held: int = Field(default=10, gt=0, le=100)
+    """Open questions that one judge may hold: a stage is evaluated only when all of its questions are answered."""
     rate: float = Field(default=50.0, gt=0)
     """Requests per second that one judge may keep up; four seconds' worth at once."""
 

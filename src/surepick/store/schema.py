@@ -180,6 +180,16 @@ stream_events = sa.Table(
     sa.Column("body", sa.Text, nullable=False, comment="A line of the contextual session's log as JSON."),
 )
 
+replies = sa.Table(
+    "replies",
+    metadata,
+    sa.Column("scope", sa.Text, primary_key=True, comment="What was asked: studies, or a stream's id."),
+    sa.Column("key", sa.Text, primary_key=True, comment="The client's Idempotency-Key."),
+    sa.Column("at", sa.Float, nullable=False, index=True),
+    sa.Column("digest", sa.Text, nullable=False, comment="Of the request."),
+    sa.Column("body", sa.Text, nullable=False, comment="JSON: the reply."),
+)
+
 QUESTION_LEASE = Lease(questions.c.id, questions.c.leased_until, questions.c.judge)
 """Of the judge to whom a question was handed out. When it expires the planner skips the question, so that the study
 need not wait for that judge; a late answer still counts until the stage is evaluated."""
