@@ -21,6 +21,9 @@ from surepick.store import Database, streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]
 
+PATIENCE_SECONDS = 7 * 86_400.0
+"""Of a stream with order="decision" that names none."""
+
 _Request = tuple[str, str, str]
 """Stream, key and digest."""
 
@@ -35,8 +38,12 @@ def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
     known: Any = {"horizon": body.horizon, "arms": body.most_arms, "norm_bound": body.norm_bound, "delta": body.delta}
     policy = policy_by_name(body.policy, **known)  # raises if an option is missing
     seed = secrets.randbits(31) if body.seed is None else body.seed
+    # Rewards in the order of decisions wait for each other, so one that never comes must not be waited for for ever.
+    patience = PATIENCE_SECONDS if body.patience is None and body.order == "decision" else body.patience
     with service.database.writing() as connection:
-        made = streams.create(connection, body.title, policy, body.dimension, body.order, seed, service.clock())
+        made = streams.create(
+            connection, body.title, policy, body.dimension, body.order, seed, service.clock(), patience
+        )
     return StreamMade(id=made, token=service.credentials.stream_token(made))
 
 
@@ -150,6 +157,7 @@ def _shown(row: Any, start: streams.Line) -> StreamOut:
         configuration=start["configuration"],
         dimension=start["dimension"],
         order=start["order"],
+        patience=row["patience"],
         seed=start["seed"],
         guarantee=str(policy.facts.guarantee),
         statement=policy.facts.statement,

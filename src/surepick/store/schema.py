@@ -168,6 +168,7 @@ streams = sa.Table(
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("decisions", sa.Integer, nullable=False),
     sa.Column("answered", sa.Integer, nullable=False, comment="Decisions whose reward was told or given up."),
+    sa.Column("patience", sa.Float, comment="Seconds after which a reward is given up; null for never."),
 )
 
 stream_events = sa.Table(
