@@ -1,5 +1,6 @@
 """The application: its parts put together, routes that belong to no study, and errors translated into responses."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import escape
@@ -29,10 +30,15 @@ from surepick.service.middleware import RequestLimits
 from surepick.service.models import Health, Name, TokenIn
 from surepick.service.settings import Settings
 from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, open_database
+from surepick.store.database import UNAVAILABLE, reason_of
 from surepick.store.schema import messages
 from surepick.store.studies import image
 
 router = APIRouter(tags=["site"])
+
+RETRY_AFTER_SECONDS = 5
+
+logger = logging.getLogger("surepick.service")
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
@@ -67,6 +73,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_thing)
+    for kind in UNAVAILABLE:
+        app.add_exception_handler(kind, _database_away)
     return app
 
 
@@ -143,6 +151,13 @@ def _respond(request: Request, status: int, detail: str, headers: Mapping[str, s
 async def _refused(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
     return _respond(request, status, str(error))
+
+
+async def _database_away(request: Request, error: Exception) -> Response:
+    """Judges' pages keep what they could not send and try again; nobody needs to restart anything."""
+    logger.warning("The database cannot be used at the moment: %s", reason_of(error))
+    detail = "The database cannot be used at the moment; try again in a few seconds."
+    return _respond(request, 503, detail, {"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:

@@ -121,5 +121,5 @@ class LogLimit(logging.Filter):
 
 def limit_log() -> None:
     """Limit the lines that requests can cause."""
-    for name in ("uvicorn.error", "asyncio", "surepick"):
+    for name in ("uvicorn.error", "asyncio", "surepick.service", "surepick.processes"):
         logging.getLogger(name).addFilter(LogLimit())

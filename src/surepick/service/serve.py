@@ -32,6 +32,7 @@ from surepick.service.models import StudySettings
 from surepick.service.settings import Settings, hash_token, is_web_address, new_token
 from surepick.service.uploads import items_from_json, items_from_table, study_options
 from surepick.store import Database, Planner, open_database, studies
+from surepick.store.database import UNAVAILABLE, reason_of
 from surepick.store.planner import release
 
 BIND_SECONDS = 10.0
@@ -50,8 +51,8 @@ LINGER_SECONDS = 0.2
 BACKGROUND_NICENESS = 5
 """Of the processes whose work nobody waits for."""
 
-END_SECONDS = 10.0
-"""How long processes have to end in good order."""
+END_SECONDS = 4.0
+"""How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
 
 logger = logging.getLogger("surepick.processes")
 
@@ -76,6 +77,11 @@ def run(
     secret = token or new_token()
     settings = Settings(database=url, token_hash=hash_token(secret), public_url=public_url)
     database = open_database(url)
+    try:
+        shared_secret(database)  # makes it, so this also tells whether the database can be written
+    except UNAVAILABLE as error:
+        shown = database.url.render_as_string(hide_password=True)
+        raise InvalidInput(f"The database {shown} cannot be used ({reason_of(error)}); check its rights.") from None
     listening = _listen(host, port)
     base = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     tell(f"surepick serves {database.url.render_as_string(hide_password=True)} at {base}")
@@ -194,11 +200,7 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
         logger.warning("The process %s ended (%s) and is replaced.", process.name, os.waitstatus_to_exitcode(status))
         if time.monotonic() - begun < RESTART_SECONDS:
             time.sleep(RESTART_SECONDS)
-        try:
-            process.clean_up()
-        except Exception:  # the database may be unreachable; the lease then expires by itself
-            logger.exception("Cleaning up after the process %s failed.", process.name)
-        running[_fork(process)] = (process, time.monotonic())
+        running[_fork(process, replaces=True)] = (process, time.monotonic())
     for pid in running:
         os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + END_SECONDS
@@ -213,7 +215,7 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
             end = float("inf")
 
 
-def _fork(process: ChildProcess) -> int:
+def _fork(process: ChildProcess, *, replaces: bool = False) -> int:
     """Start a process. Only this thread runs here and no connection is open, so nothing is shared by mistake."""
     supervisor = os.getpid()
     pid = os.fork()
@@ -224,12 +226,25 @@ def _fork(process: ChildProcess) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal reaches the supervisor too
         threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
+        limit_log()
+        if replaces:
+            _clean_up_after(process)
         process.do()
         code = 0
+    except InvalidInput as error:  # the database cannot be opened
+        logger.error("The process %s ended: %s", process.name, error)
     except Exception:
         logger.exception("The process %s failed.", process.name)
     finally:
         os._exit(code)
+
+
+def _clean_up_after(process: ChildProcess) -> None:
+    # Not in the supervisor: while it waited for a database that does not answer, it would not react to a signal.
+    try:
+        process.clean_up()
+    except UNAVAILABLE as error:  # what was held is available when its lease expires
+        logger.warning("Cleaning up after the process %s failed: %s", process.name, reason_of(error))
 
 
 def _end_with(supervisor: int) -> None:
@@ -249,7 +264,6 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
         timeout_keep_alive=int(HEAD_SECONDS),
         timeout_graceful_shutdown=int(END_SECONDS / 2),
     )
-    limit_log()  # after uvicorn has set up its loggers
     uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -288,6 +302,9 @@ def _repeat(do: Callable[[], bool], stopping: threading.Event) -> None:
         try:
             if do():
                 busy = time.monotonic()
+        except UNAVAILABLE as error:
+            logger.warning("The database cannot be used at the moment, trying again in a second: %s", reason_of(error))
+            stopping.wait(1.0)
         except Exception:
             logger.exception("Trying again in a second.")
             stopping.wait(1.0)
@@ -298,5 +315,7 @@ def _renew(planner: Planner, stopping: threading.Event) -> None:
     while not stopping.wait(RENEW_SECONDS):
         try:
             planner.renew()
+        except UNAVAILABLE as error:
+            logger.warning("A lease could not be renewed, trying again: %s", reason_of(error))
         except Exception:
             logger.exception("A lease could not be renewed; trying again.")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
@@ -30,6 +31,7 @@ from surepick.service.models import (
 from surepick.service.replies import IdempotencyKey, digest, first_reply, keep_reply
 from surepick.service.views import MEDIA_TYPES, Format, What, export
 from surepick.store import studies
+from surepick.store.database import UNAVAILABLE
 
 LIVE_SECONDS = 0.5
 """How often a live view asks for changes."""
@@ -162,7 +164,8 @@ async def live(study: StudyId, request: Request, service: ServiceDep) -> EventSo
                 shown = current
                 yield {"event": "study", "data": json.dumps(current)}
             await asyncio.sleep(LIVE_SECONDS)
-            current = await run_in_threadpool(_summary, service, study)
+            with suppress(*UNAVAILABLE):  # the database will be back; until then there is nothing new to show
+                current = await run_in_threadpool(_summary, service, study)
 
     return EventSourceResponse(news())
 
