@@ -1,4 +1,5 @@
-# The live service, with its data on a volume: docker run -p 8000:8000 -e SUREPICK_TOKEN=... -v surepick:/data surepick
+# The live service, with its data on a volume: docker run -p 127.0.0.1:8000:8000 -e SUREPICK_TOKEN=... \
+#   -e SUREPICK_PUBLIC_URL=https://... -v surepick:/data surepick
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE CHANGELOG.md requirements.lock ./
@@ -15,5 +16,6 @@ WORKDIR /data
 ENV OPENBLAS_NUM_THREADS=1 SUREPICK_DATABASE=sqlite:////data/surepick.db
 EXPOSE 8000
 HEALTHCHECK CMD ["/app/bin/python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/health')"]
-# The service refuses to start without SUREPICK_TOKEN, because the address is public.
+# The service refuses to start without SUREPICK_TOKEN, and without SUREPICK_PUBLIC_URL=https://... (the proxy in front)
+# or SUREPICK_PLAIN_HTTP=1, because other machines reach this address.
 ENTRYPOINT ["/app/bin/surepick", "serve", "--host", "0.0.0.0"]

@@ -1,8 +1,9 @@
 """Hostile requests: each is refused with a clear sentence, and nothing is changed."""
 
+import csv
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from in_process_service import ADMIN, InProcessService, study
+from surepick.errors import InvalidInput
 from surepick.service.dependencies import Credentials
-from surepick.store.schema import metadata
+from surepick.service.serve import run
+from surepick.store.schema import messages, metadata, questions
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="
 SVG = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciPjwvc3ZnPg=="
@@ -72,6 +75,11 @@ def items(**first: Any) -> list[dict[str, Any]]:
         ({"items": items(name="")}, "name"),
         ({"items": items(name="nul\u0000")}, "control"),
         ({"items": items(name="x" * 300)}, "200"),
+        ({"items": items(name="half \ud800")}, "surrogate"),
+        ({"items": items(text="half \udfff")}, "surrogate"),
+        ({"title": "half \ud800"}, "surrogate"),
+        ({"options": {"half \ud800": 1}}, "options"),
+        ({"half \ud800": 1}, "unicode"),
         ({"items": items(colour="url(http://evil.example/x.png)")}, "colour"),
         ({"items": items(colour="red;background:url(x)")}, "colour"),
         ({"items": items(image="http://evil.example/x.png")}, "fetched"),
@@ -130,6 +138,9 @@ def test_files_that_are_not_what_they_should_be(service: InProcessService) -> No
     upload(service, "a.csv", b"name\nx\n", "item")
     upload(service, "a.csv", b"item,warm\nred,nan\nblue,0\nx,1\n", "line 2")
     upload(service, "a.csv", b"item\n" + b"x\n" * 300, "200")
+    upload(service, "a.csv", b"item\r" + b"x\r" * 300, "200")
+    upload(service, "a.csv", b"item" + b",x" * 100_000 + b"\nx\n", "100,001 columns")
+    upload(service, "a.csv", b'"item\n"' + b",x" * 100_000 + b"\nx\n", "twice")
     upload(service, "a.csv", b"\xff\xfe\x00", "CSV")
     upload(service, "bomb.zip", b"PK\x03\x04" + b"\x00" * 100, "CSV")
     upload(service, "a.parquet", b"PK\x03\x04", "Parquet")
@@ -143,8 +154,18 @@ def test_files_that_are_not_what_they_should_be(service: InProcessService) -> No
         return out.getvalue()
 
     upload(service, "a.parquet", parquet(item=pa.repeat("x", 1_000_000)), "rows")  # a few bytes, many rows
-    upload(service, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "characters")
+    upload(service, "a.parquet", parquet(item=["y" * 1_000_000] * 150), "bytes")
+    long = ["y" * 90_000] * 150  # 14 MB in every column, of which the file has one cell
+    upload(service, "a.parquet", parquet(item=long, **{f"text {number}": long for number in range(9)}), "135,000,000")
     upload(service, "a.parquet", parquet(item=["a", "b"], deep=[[1], [2]]), "deep")
+
+
+def test_lines_may_end_as_on_an_old_machine(service: InProcessService) -> None:
+    files = {"items": ("a.csv", b"item,warm\rred,1\rblue,0\r")}
+    reply = service.client.post("/studies/upload", files=files, data={"settings": '{"title": "t"}'}, headers=ADMIN)
+    assert reply.status_code == 201
+    shown = service.get(f"/studies/{reply.json()['id']}")
+    assert [item["name"] for item in shown["items"]] == ["red", "blue"]
 
 
 def test_links_that_are_forged_expired_or_of_another_study(service: InProcessService, one: str) -> None:
@@ -274,3 +295,117 @@ def test_replayed_requests_change_nothing(service: InProcessService, one: str) -
     for _ in range(5):
         assert judge.answer(question["id"], "a") == first
     assert everything(service) == before
+
+
+def test_a_stranger_is_refused_before_the_body_is_read(service: InProcessService, one: str) -> None:
+    """Large bodies without a token kept the service busy for seconds."""
+    judge = service.judge(one)
+    service.client._client.cookies.clear()  # of an earlier log-in
+    read: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            read.append(b" ")
+            yield b" "
+
+    kind = {"Content-Type": "application/json"}
+    for path, headers in [
+        ("/studies", {}),
+        ("/studies", judge.headers),  # a judge is a stranger here
+        ("/studies/upload", {"Content-Type": "multipart/form-data; boundary=x"}),
+        (f"/studies/{one}/items", {"Authorization": "Bearer wrong"}),
+        (f"/studies/{one}/answers", {}),
+        ("/streams/nothing/decide", judge.headers),
+    ]:
+        service.parts.strangers._buckets.clear()
+        refused(service, "POST", path, (401,), content=body(), headers=kind | headers)
+        assert read == []
+    refused(service, "POST", "/studies", (400, 422), content=body(), headers=kind | ADMIN)
+    assert len(read) == 5
+
+
+def test_a_body_of_unknown_length_is_cut_off(service: InProcessService, one: str) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 10_000
+            yield b" " * 10_000
+
+    headers = {**ADMIN, "Content-Type": "application/json"}
+    refused(service, "POST", f"/studies/{one}/state", (413,), content=endless(), headers=headers)
+    assert sent < 100_000
+
+
+def test_a_cookie_is_useless_after_logout(service: InProcessService, one: str) -> None:
+    def cookie() -> str:
+        reply = service.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
+        return str(reply.headers["set-cookie"].split(";")[0])
+
+    mine, other = cookie(), cookie()
+    ours = {"Cookie": mine, "Origin": "http://test"}
+    assert service.client.get(f"/studies/{one}", headers=ours).status_code == 200
+    assert service.client.post("/logout", headers=ours).status_code == 204
+    refused(service, "GET", f"/studies/{one}", (401,), headers=ours)
+    assert "password" in service.client.get(f"/study/{one}", headers=ours | {"Accept": "text/html"}).text
+    assert service.client.get(f"/studies/{one}", headers={"Cookie": other}).status_code == 200
+
+
+def test_a_forged_host_is_in_nobodys_link(service: InProcessService, one: str, tmp_path: Path) -> None:
+    forged = {**ADMIN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    link = service.post(f"/studies/{one}/judges", {}, forged, 201)["link"]
+    assert link.startswith("http://test/judge#")
+    public = InProcessService(f"sqlite:///{tmp_path}/studies.db", public_url="https://surepick.example.org/")
+    link = public.post(f"/studies/{public.begin()}/judges", {}, forged, 201)["link"]
+    assert link.startswith("https://surepick.example.org/judge#")
+    reply = public.client.post("/login", json={"token": ADMIN["Authorization"][7:]})
+    assert "Secure" in reply.headers["set-cookie"].split("; ")  # the browser speaks HTTPS, if not to this process
+    public.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({}, "--token"),
+        ({"token": "long enough for anyone"}, "--plain-http"),
+        ({"token": "long enough for anyone", "public_url": "http://surepick.example.org"}, "unencrypted"),
+        ({"public_url": "surepick.example.org"}, "https://"),
+        ({"public_url": "javascript:alert(1)"}, "https://"),
+    ],
+)
+def test_other_machines_are_let_in_on_purpose_only(tmp_path: Path, options: dict[str, str], part: str) -> None:
+    with pytest.raises(InvalidInput, match=part):
+        run(
+            f"sqlite:///{tmp_path}/studies.db",
+            **{"host": "0.0.0.0", "port": 0, "token": "", "workers": 1, "items": None, "tell": print, **options},
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_exported_ids_are_those_of_the_service(tmp_path: Path) -> None:
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db")
+    one = service.begin()
+    judge = service.judge(one)
+    question = judge.lease()["questions"][0]["id"]
+    judge.answer(question, "a")
+    with service.parts.database.writing() as connection:  # ids are random; some begin like a formula
+        if service.parts.database.is_sqlite:
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        for table, column in ((questions, "id"), (messages, "question")):
+            connection.execute(sa.update(table).where(table.c[column] == question).values({column: "-begins"}))
+    rows = service.client.get(f"/studies/{one}/export?what=answers&format=csv", headers=ADMIN).text
+    assert [row["question"] for row in csv.DictReader(io.StringIO(rows))] == ["-begins"]
+    service.close()
+
+
+def test_one_judge_cannot_hold_all_questions(tmp_path: Path) -> None:
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db", held=3)
+    hoarder = service.judge(service.begin())
+    for _ in range(5):
+        held = hoarder.lease(100)["questions"]
+        service.planner.round()
+    assert len(held) == 3
+    hoarder.answer(held[0]["id"], "a")
+    assert len(hoarder.lease(100)["questions"]) == 3
+    service.close()

@@ -355,3 +355,26 @@ def test_uploads_and_exports(service: InProcessService) -> None:
     csv = service.client.get(f"/studies/{one}/export?what=answers&format=csv", headers=ADMIN).text
     assert csv.splitlines()[0].startswith("item_a,item_b,winner,item,answer,judge,ts,question")
     assert study()["title"] == "colours"
+
+
+def test_a_study_that_is_created_again_with_the_same_key_is_the_first(service: InProcessService) -> None:
+    key = {**ADMIN, "Idempotency-Key": "monday-1"}
+    first = service.post("/studies", study(), key, 201)
+    assert service.post("/studies", study(), key, 201) == first
+    assert "another request" in service.post("/studies", study(title="other"), key, 422)["detail"]
+    assert service.post("/studies", study(), {**ADMIN, "Idempotency-Key": "monday-2"}, 201) != first
+    table = {"items": ("a.csv", b"item,warm\nred,1\nblue,0\n")}
+    made = [
+        service.client.post("/studies/upload", files=table, data={"settings": '{"title": "t"}'}, headers=headers).json()
+        for headers in ({**ADMIN, "Idempotency-Key": "monday-3"},) * 2
+    ]
+    assert made[0] == made[1]
+    assert len(service.get("/studies")) == 3
+    service.now += 90_000.0  # a day later the key is new
+    assert service.post("/studies", study(), key, 201) != first
+
+
+def test_a_refused_study_leaves_its_key_free(service: InProcessService) -> None:
+    key = {**ADMIN, "Idempotency-Key": "k"}
+    service.post("/studies", study(items=[{"name": "only"}]), key, 422)
+    assert service.post("/studies", study(), key, 201)

@@ -228,3 +228,44 @@ def test_another_choice_than_the_policys_is_found(service: InProcessService) -> 
         connection.execute(sa.update(stream_events).where(stream_events.c.seq == 1).values(body=body))
     report = verify(service.parts.database)[0]
     assert "Replay of decision 0" in report.wrong[0]
+
+
+def test_a_decision_asked_for_again_with_the_same_key_is_the_first(service: InProcessService) -> None:
+    stream = service.post("/streams", {"title": "t", "dimension": 2}, status=201)
+    path, token = f"/streams/{stream['id']}/decide", {"Authorization": f"Bearer {stream['token']}"}
+    body = {"arms": [[1.0, 0.0], [0.0, 1.0]], "context": "visit 1"}
+    key = {**token, "Idempotency-Key": "visit-1"}
+    first = service.post(path, body, key)
+    assert service.post(path, body, key) == first
+    assert service.post(path, body, {**token, "Idempotency-Key": "visit-2"})["decision"] == first["decision"] + 1
+    service.post(path, body | {"context": "visit 3"}, key, 422)
+    service.post(path, {"arms": [[1.0]]}, {**token, "Idempotency-Key": "visit-3"}, 422)  # refused, so the key is free
+    assert service.post(path, body, {**token, "Idempotency-Key": "visit-3"})["decision"] == 2
+    assert service.get(f"/streams/{stream['id']}")["decisions"] == 3
+
+
+def test_a_reward_that_never_comes_does_not_stop_learning(service: InProcessService) -> None:
+    body = {"title": "t", "dimension": 2, "order": "decision", "patience": 60.0}
+    stream = service.post("/streams", body, status=201)
+    path, token = f"/streams/{stream['id']}", {"Authorization": f"Bearer {stream['token']}"}
+    arms = {"arms": [[1.0, 0.0], [0.0, 1.0]]}
+    lost = service.post(f"{path}/decide", arms, token)["decision"]  # nobody gets this reply
+    service.now += 50.0
+    second = service.post(f"{path}/decide", arms, token)["decision"]
+    service.post(f"{path}/reward", {"decision": second, "reward": 1}, token)
+
+    def learnt() -> int:
+        return int(service.parts.streams._known[stream["id"]].session.learnt)
+
+    assert learnt() == 0
+    service.now += 20.0
+    service.post(f"{path}/decide", arms, token)
+    assert learnt() == 1
+    assert service.get(path)["waiting"] == 1
+    assert "given up" in service.post(f"{path}/reward", {"decision": lost, "reward": 1}, token, 409)["detail"]
+    service.parts.streams._known.clear()  # as after a restart, times are read from the log
+    service.now += 100.0
+    service.post(f"{path}/decide", arms, token)
+    assert service.get(path)["waiting"] == 1
+    unnamed = service.post("/streams", {"title": "t", "dimension": 2, "order": "decision"}, status=201)
+    assert service.get(f"/streams/{unnamed['id']}")["patience"] == 7 * 86_400

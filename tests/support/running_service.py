@@ -70,6 +70,10 @@ class RunningService:
         except psutil.NoSuchProcess:
             return []
 
+    def log_size(self) -> int:
+        """Bytes written to the log so far."""
+        return 0 if self._log is None else self._log.stat().st_size
+
     def kill_all(self) -> None:
         """SIGKILL to all processes at once, as a power cut or the kernel does."""
         if self._process is None or self._process.poll() is not None:

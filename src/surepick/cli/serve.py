@@ -11,7 +11,8 @@ def serve(
         str, typer.Argument(help="Database: sqlite:///FILE or postgresql://USER@HOST/NAME.", envvar="SUREPICK_DATABASE")
     ] = "sqlite:///surepick.db",
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any other than loopback requires a token.")
+        str,
+        typer.Option(help="Address to listen on; any other than loopback requires a token, and TLS or --plain-http."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     token: Annotated[
@@ -20,6 +21,17 @@ def serve(
             help="The admin's token; on loopback one is generated and printed if omitted.", envvar="SUREPICK_TOKEN"
         ),
     ] = "",
+    public_url: Annotated[
+        str,
+        typer.Option(
+            help="Where judges reach the service: the https address of the proxy in front.",
+            envvar="SUREPICK_PUBLIC_URL",
+        ),
+    ] = "",
+    plain_http: Annotated[
+        bool,
+        typer.Option("--plain-http", help="Allow other machines to connect without TLS.", envvar="SUREPICK_PLAIN_HTTP"),
+    ] = False,
     workers: Annotated[int, typer.Option(help="Processes that answer requests.", min=1, max=64)] = 1,
     items: Annotated[
         Path | None, typer.Option(help="Create a study of these items (CSV or Parquet) and print a judge's link.")
@@ -32,4 +44,14 @@ def serve(
         from surepick.service.serve import run
     except ImportError as error:
         raise MissingExtra(f"The service needs {error.name}; install surepick[service].") from None
-    run(url, host=host, port=port, token=token, workers=workers, items=items, tell=typer.echo)
+    run(
+        url,
+        host=host,
+        port=port,
+        token=token,
+        workers=workers,
+        items=items,
+        tell=typer.echo,
+        public_url=public_url,
+        plain_http=plain_http,
+    )

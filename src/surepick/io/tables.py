@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +96,7 @@ def read_table(path: Path, *, leave_out: bool = False) -> Table:
     if not rows or not any(cell.strip() for cell in rows[0][1]):
         raise InvalidInput(f"{str(path)!r} is empty; its first line must name the columns.")
     header = [name.strip() for name in rows[0][1]]
-    repeated = sorted({name for name in header if header.count(name) > 1})
+    repeated = sorted(name for name, times in Counter(header).items() if times > 1)
     if repeated:
         raise InvalidInput(f"{str(path)!r} names the column {repeated[0]!r} twice; column names must differ.")
     body, unusable = [], []

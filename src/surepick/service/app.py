@@ -1,5 +1,6 @@
 """The application: its parts put together, routes that belong to no study, and errors translated into responses."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import escape
@@ -29,10 +30,15 @@ from surepick.service.middleware import RequestLimits
 from surepick.service.models import Health, Name, TokenIn
 from surepick.service.settings import Settings
 from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, open_database
+from surepick.store.database import UNAVAILABLE, reason_of
 from surepick.store.schema import messages
 from surepick.store.studies import image
 
 router = APIRouter(tags=["site"])
+
+RETRY_AFTER_SECONDS = 5
+
+logger = logging.getLogger("surepick.service")
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
@@ -67,6 +73,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_thing)
+    for kind in UNAVAILABLE:
+        app.add_exception_handler(kind, _database_away)
     return app
 
 
@@ -91,16 +99,17 @@ async def login(body: TokenIn, request: Request, service: ServiceDep) -> Respons
         max_age=COOKIE_SECONDS,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=service.is_encrypted(request),
     )
     return response
 
 
 @router.post("/logout", status_code=204)
-async def logout(request: Request) -> Response:
-    """Forget the cookie."""
+def logout(request: Request, service: ServiceDep) -> Response:
+    """End the log-in: the cookie is deleted, and a copy of it no longer lets anybody in."""
     if not same_origin(request):
         raise HTTPException(403, "This must come from a page of this server.")
+    service.end_login(request.cookies.get(COOKIE, ""))
     response = Response(status_code=204)
     response.delete_cookie(COOKIE)
     return response
@@ -133,6 +142,7 @@ def docs(request: Request) -> str:
 
 def _respond(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """One sentence: a page for a person at a browser, JSON for a program."""
+    detail = detail.encode(errors="backslashreplace").decode()  # half of a character, as it was sent, is no UTF-8
     if pages.wants_page(request):
         return pages.sentence_page(request, status, detail, headers)
     return JSONResponse({"detail": detail}, status, headers=headers)
@@ -141,6 +151,13 @@ def _respond(request: Request, status: int, detail: str, headers: Mapping[str, s
 async def _refused(request: Request, error: Exception) -> Response:
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)
     return _respond(request, status, str(error))
+
+
+async def _database_away(request: Request, error: Exception) -> Response:
+    """Judges' pages keep what they could not send and try again; nobody needs to restart anything."""
+    logger.warning("The database cannot be used at the moment: %s", reason_of(error))
+    detail = "The database cannot be used at the moment; try again in a few seconds."
+    return _respond(request, 503, detail, {"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:

@@ -1,7 +1,8 @@
 """What every request needs: the parts of the service, who is asking, and whether they may.
 
 The admin comes with a bearer token, or with a cookie that log-in gives for it; a judge with a signed link; a program
-with the token of its stream. Routes declare what they need: `ServiceDep`, `Admin`, `KnownJudge`, `StreamClient`.
+with the token of its stream. Routes declare what they need: `ServiceDep`, `Admin`, `InvitedJudge`, `StreamClient`; a
+`GuardedRoute` checks it before the body is read.
 """
 
 import asyncio
@@ -9,15 +10,19 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from fastapi import Depends, HTTPException, Path, Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from itsdangerous import BadData, URLSafeSerializer
+from starlette.concurrency import run_in_threadpool
 
 from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
@@ -32,6 +37,9 @@ COOKIE_SECONDS = 12 * 3600
 
 BURST_SECONDS = 4.0
 """A judge may use up the requests of this many seconds at once."""
+
+_ENDED = "logged out "
+"""Begins the keys of rows about ended log-ins."""
 
 _SIGNER = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
 
@@ -73,16 +81,17 @@ class Credentials:
         return bool(self._token_hash) and hmac.compare_digest(given, self._token_hash)
 
     def cookie(self, now: float) -> str:
-        """A cookie that stands for the token for COOKIE_SECONDS, or until the token is changed."""
-        return str(self._cookies.dumps([now + COOKIE_SECONDS, self._token_hash[:16]]))
+        """A cookie that stands for the token for COOKIE_SECONDS, until log-out, or until the token is changed."""
+        return str(self._cookies.dumps([now + COOKIE_SECONDS, self._token_hash[:16], secrets.token_urlsafe(12)]))
 
-    def is_admins_cookie(self, cookie: str, now: float) -> bool:
-        """Whether the cookie was made here and is still valid."""
+    def login_of(self, cookie: str, now: float) -> str | None:
+        """The log-in of this cookie; None for a forged or expired one. Whether it has ended, the database knows."""
         try:
-            until, of = self._cookies.loads(cookie)
+            until, of, login = self._cookies.loads(cookie)
         except (BadData, ValueError, TypeError):
-            return False
-        return bool(self._token_hash) and now < float(until) and hmac.compare_digest(str(of), self._token_hash[:16])
+            return None
+        valid = bool(self._token_hash) and now < float(until) and hmac.compare_digest(str(of), self._token_hash[:16])
+        return str(login) if valid else None
 
     def link(self, study: str, judge: str, until: float) -> str:
         """The signed part of a judge's link."""
@@ -136,6 +145,39 @@ class Service:
         """Carry out a request with the next group of writes; returns when it is committed."""
         return await asyncio.wrap_future(self.group_commit.submit(handler, request))
 
+    def address(self, request: Request) -> str:
+        """Where this service is reached: for links that go to others, so not what the request says in its Host."""
+        if self.settings.public_url:
+            return self.settings.public_url.rstrip("/")
+        host, port = request.scope["server"]  # the local end of the connection
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{port}" if port else f"http://{shown}"
+
+    def is_encrypted(self, request: Request) -> bool:
+        """Whether the visitor comes by HTTPS, here or to the proxy in front."""
+        return request.url.scheme == "https" or self.settings.public_url.startswith("https://")
+
+    async def is_admins_cookie(self, cookie: str) -> bool:
+        """Whether the cookie was made here, is still valid, and nobody has logged out with it."""
+        login = self.credentials.login_of(cookie, self.clock())
+        return login is not None and not await run_in_threadpool(self._has_ended, login)
+
+    def _has_ended(self, login: str) -> bool:
+        with self.database.reading() as connection:
+            return connection.execute(sa.select(server.c.key).where(server.c.key == _ENDED + login)).first() is not None
+
+    def end_login(self, cookie: str) -> None:
+        """Log out: no process accepts this cookie any more. Log-ins that expired by themselves are forgotten."""
+        now = self.clock()
+        login = self.credentials.login_of(cookie, now)
+        if login is None:
+            return
+        expired = sa.cast(server.c.value, sa.Float) < now
+        with self.database.writing() as connection:
+            connection.execute(sa.delete(server).where(server.c.key.startswith(_ENDED), expired))
+            row = {"key": _ENDED + login, "value": str(now + COOKIE_SECONDS)}
+            connection.execute(self.database.insert_new(server), [row])
+
 
 async def _service(request: Request) -> Service:
     found: Service = request.app.state.service
@@ -148,14 +190,68 @@ _bearer = HTTPBearer(auto_error=False, description="The token of the admin, of a
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
+_checks: set[Any] = set()
+
+
+def _checked_once(check: Any) -> Any:
+    """A dependency whose result is kept with the request: the route asks for it first, the framework once more."""
+
+    @wraps(check)
+    async def checked(request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None) -> Any:
+        if not hasattr(request.state, "admitted"):
+            request.state.admitted = await check(request, service, bearer)
+        return request.state.admitted
+
+    _checks.add(checked)
+    return checked
+
+
+class GuardedRoute(APIRoute):
+    """A route that checks who is asking before it reads the body.
+
+    FastAPI reads and parses the body first, so strangers could keep the service busy with large ones.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The framework's handler behind the check."""
+        handle = super().get_route_handler()
+        checks: list[Any] = [needed.call for needed in self.dependant.dependencies if needed.call in _checks]
+
+        async def guarded(request: Request) -> Response:
+            for check in checks:
+                await check(request, request.app.state.service, await _bearer(request))
+            return await handle(request)
+
+        return guarded
+
+
+@_checked_once
 async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -> None:
     """Refuse everybody but the admin: by bearer token, or by cookie from a page of this server."""
+    await _admit_admin(request, service, bearer)
+
+
+@_checked_once
+async def require_stream_client(request: Request, service: ServiceDep, bearer: Bearer) -> None:
+    """Refuse everybody but programs with the stream's token, and the admin."""
+    stream = request.path_params["stream"]
+    if bearer is None or not service.credentials.is_streams_token(bearer.credentials, stream):
+        await _admit_admin(request, service, bearer)
+
+
+@_checked_once
+async def invited_judge(request: Request, service: ServiceDep, bearer: Bearer) -> JudgeLink:
+    """The judge whose link this is; refused if it is forged, expired, of another study, or used too often."""
+    return _judge(request, service, bearer, request.path_params.get("study"))
+
+
+async def _admit_admin(request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None) -> None:
     if bearer is not None and service.credentials.is_admin(bearer.credentials):
         return
     cookie = request.cookies.get(COOKIE)
     # A browser sends the cookie whichever site made the page, but never a bearer token: only a cookie needs the check
     # of the origin.
-    if bearer is None and cookie is not None and service.credentials.is_admins_cookie(cookie, service.clock()):
+    if bearer is None and cookie is not None and await service.is_admins_cookie(cookie):
         if request.method in ("GET", "HEAD") or same_origin(request):
             return
         raise HTTPException(403, "A request with a cookie must come from a page of this server.")
@@ -165,22 +261,6 @@ async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -
         "This needs the admin's token: send the header 'Authorization: Bearer TOKEN'.",
         headers={"WWW-Authenticate": "Bearer"},
     )
-
-
-async def require_stream_client(request: Request, stream: Id, service: ServiceDep, bearer: Bearer) -> None:
-    """Refuse everybody but programs with the stream's token, and the admin."""
-    if bearer is None or not service.credentials.is_streams_token(bearer.credentials, stream):
-        await require_admin(request, service, bearer)
-
-
-async def invited_judge(request: Request, service: ServiceDep, bearer: Bearer) -> JudgeLink:
-    """The judge whose link this is; refused if it is forged, expired or used too often."""
-    return _judge(request, service, bearer, None)
-
-
-async def known_judge(request: Request, study: StudyId, service: ServiceDep, bearer: Bearer) -> JudgeLink:
-    """The judge whose link this is; refused if it is forged, expired, of another study, or used too often."""
-    return _judge(request, service, bearer, study)
 
 
 def _judge(
@@ -216,4 +296,3 @@ def same_origin(request: Request) -> bool:
 Admin = Depends(require_admin)
 StreamClient = Depends(require_stream_client)
 InvitedJudge = Annotated[JudgeLink, Depends(invited_judge)]
-KnownJudge = Annotated[JudgeLink, Depends(known_judge)]

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.dependencies import InvitedJudge, KnownJudge, Service, ServiceDep, StudyId
+from surepick.service.dependencies import GuardedRoute, InvitedJudge, Service, ServiceDep, StudyId
 from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
 from surepick.store import Forbidden, studies
 from surepick.store.question_queue import (
@@ -26,7 +26,7 @@ RETRY_SECONDS = 0.1
 
 MOST_AT_ONCE = 100
 
-router = APIRouter(tags=["judges"])
+router = APIRouter(tags=["judges"], route_class=GuardedRoute)
 
 
 @router.get("/judge/invitation")
@@ -51,18 +51,19 @@ def invitation(judge: InvitedJudge, service: ServiceDep) -> InvitationOut:
 @router.post("/studies/{study}/questions")
 async def take_questions(
     study: StudyId,
-    judge: KnownJudge,
+    judge: InvitedJudge,
     service: ServiceDep,
     n: Annotated[int, Query(ge=1, le=MOST_AT_ONCE, description="Questions to hold.")] = 1,
 ) -> QuestionsOut:
     """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
 
-    Fewer or none come back where none are ready; ask again as long as `open` is true.
+    Fewer or none come back where none are ready, and never more than one judge may hold; ask again as long as `open` is
+    true.
     """
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
-        wanted = LeaseQuestions(study, judge.judge, n, service.clock())
+        wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held), service.clock())
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
             # Reading blocks its thread, and the event loop serves everybody: so in another thread.
@@ -89,7 +90,7 @@ def _shown(service: Service, study: str, taken: LeasedQuestions) -> QuestionsOut
 
 
 @router.post("/studies/{study}/answers")
-async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: ServiceDep) -> AnswerOut:
+async def answer(study: StudyId, body: AnswerIn, judge: InvitedJudge, service: ServiceDep) -> AnswerOut:
     """Answer a question, skip it, or say that it is a tie. Acknowledged when it is stored; the same again is the same.
 
     Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
@@ -101,7 +102,7 @@ async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: Ser
 
 
 @router.post("/studies/{study}/undo")
-async def undo(study: StudyId, body: UndoIn, judge: KnownJudge, service: ServiceDep) -> UndoOut:
+async def undo(study: StudyId, body: UndoIn, judge: InvitedJudge, service: ServiceDep) -> UndoOut:
     """Take back your last answer, skip or tie, until its stage has been evaluated; answer again with `turn`."""
     wanted = UndoAnswer(study, judge.judge, service.clock(), body.question)
     undone: RecordedMessage = await service.write(undo_answers, wanted)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CONTENT_POLICY = (
@@ -29,10 +30,6 @@ MOST_VISITORS = 20_000
 """Visitors remembered; those who came longest ago are forgotten first, so that memory stays bounded."""
 
 
-class _TooLarge(Exception):
-    """The body of a request exceeds the limit."""
-
-
 class RequestLimits:
     """An ASGI middleware around every request: limits its body, and adds HEADERS to the response.
 
@@ -50,31 +47,26 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         limit = self._upload_bytes if _uploads(scope["path"]) else SMALL_BODY
-        received, begun = 0, False
+        sentence = f"A request here may have at most {limit:,} bytes; send less."
+        received = 0
 
         async def counted() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > limit:
-                raise _TooLarge
+            if received > limit:  # inside the application, which passes this kind of exception on
+                raise HTTPException(413, sentence, headers={"Connection": "close"})
             return message
 
         async def guarded(message: Message) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 message = {**message, "headers": [*message["headers"], *HEADERS]}
             await send(message)
 
-        try:
-            if any(name == b"content-length" and int(value) > limit for name, value in scope["headers"]):
-                raise _TooLarge
+        if any(name == b"content-length" and int(value) > limit for name, value in scope["headers"]):
+            await _answer(guarded, 413, sentence)
+        else:
             await self._app(scope, counted, guarded)
-        except _TooLarge:
-            if begun:  # too late for a status of its own; the server closes the connection
-                raise
-            await _answer(guarded, 413, f"A request here may have at most {limit:,} bytes; send less.")
 
 
 def _uploads(path: str) -> bool:

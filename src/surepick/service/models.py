@@ -11,9 +11,14 @@ from surepick.store.studies import State
 
 
 def _printable(text: str) -> str:
-    """Text without control characters, which no label needs and some databases refuse."""
+    """Text without control characters, which no label needs and some databases refuse, and without half characters.
+
+    JSON can escape one half of a surrogate pair alone; that is no character, and no database takes it.
+    """
     if any(ord(character) < 32 and character not in "\n\t" for character in text):
         raise ValueError("must not hold control characters")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("must not hold half of a surrogate pair")
     return text
 
 
@@ -199,6 +204,10 @@ class StreamIn(Strict):
     horizon: Annotated[int | None, Field(le=10**12, description="The number of decisions there will be.")] = None
     most_arms: Annotated[int | None, Field(ge=1, le=10**6, description="The most arms offered at once.")] = None
     order: Annotated[Order, Field(description="In which order rewards are learnt; see docs/contextual.md.")] = "arrival"
+    patience: Annotated[
+        Real | None,
+        Field(gt=0, le=3_650 * 86_400, description="Seconds after which a reward that has not come is given up."),
+    ] = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 
@@ -219,6 +228,7 @@ class StreamOut(BaseModel):
     configuration: dict[str, Any]
     dimension: int
     order: Order
+    patience: Annotated[float | None, Field(description="Seconds until a missing reward is given up; null: never.")]
     seed: int
     guarantee: str
     statement: str

@@ -65,7 +65,7 @@ async def _login_page(request: Request, error: Exception) -> Response:
 
 async def _admin(request: Request, service: ServiceDep) -> None:
     # By cookie only: a browser that opens an address sends no bearer token.
-    if not service.credentials.is_admins_cookie(request.cookies.get(COOKIE, ""), service.clock()):
+    if not await service.is_admins_cookie(request.cookies.get(COOKIE, "")):
         raise _NotLoggedIn
 
 

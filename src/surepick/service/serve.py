@@ -25,12 +25,14 @@ import uvicorn
 
 from surepick.errors import InvalidInput
 from surepick.service.app import create_app
+from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, most_connections
 from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.service.dependencies import Credentials, shared_secret
 from surepick.service.models import StudySettings
-from surepick.service.settings import Settings, hash_token, new_token
+from surepick.service.settings import Settings, hash_token, is_web_address, new_token
 from surepick.service.uploads import items_from_json, items_from_table, study_options
 from surepick.store import Database, Planner, open_database, studies
+from surepick.store.database import UNAVAILABLE, reason_of
 from surepick.store.planner import release
 
 BIND_SECONDS = 10.0
@@ -49,30 +51,44 @@ LINGER_SECONDS = 0.2
 BACKGROUND_NICENESS = 5
 """Of the processes whose work nobody waits for."""
 
-END_SECONDS = 10.0
-"""How long processes have to end in good order."""
+END_SECONDS = 4.0
+"""How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
 
 logger = logging.getLogger("surepick.processes")
 
 
 def run(
-    url: str, *, host: str, port: int, token: str, workers: int, items: Path | None, tell: Callable[[str], object]
+    url: str,
+    *,
+    host: str,
+    port: int,
+    token: str,
+    workers: int,
+    items: Path | None,
+    tell: Callable[[str], object],
+    public_url: str = "",
+    plain_http: bool = False,
 ) -> None:
     """Serve until interrupted; `tell` gets the address and how to get in."""
-    if not is_loopback(host) and not token:
-        raise InvalidInput(
-            f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
-            "127.0.0.1 it generates one."
-        )
+    if public_url and not is_web_address(public_url):
+        raise InvalidInput(f"--public-url must be like https://surepick.example.org, got {public_url!r}.")
+    if not is_loopback(host):
+        _refuse_exposed(host, token, encrypted=public_url.startswith("https://"), plain_http=plain_http)
     secret = token or new_token()
-    settings = Settings(database=url, token_hash=hash_token(secret))
+    settings = Settings(database=url, token_hash=hash_token(secret), public_url=public_url)
     database = open_database(url)
+    try:
+        shared_secret(database)  # makes it, so this also tells whether the database can be written
+    except UNAVAILABLE as error:
+        shown = database.url.render_as_string(hide_password=True)
+        raise InvalidInput(f"The database {shown} cannot be used ({reason_of(error)}); check its rights.") from None
     listening = _listen(host, port)
     base = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     tell(f"surepick serves {database.url.render_as_string(hide_password=True)} at {base}")
-    tell(f"Admin: {base}/ with the token given" if token else f"Admin: {base}/#{secret}")
+    reached = public_url.rstrip("/") or base
+    tell(f"Admin: {reached}/ with the token given" if token else f"Admin: {reached}/#{secret}")
     if items is not None:
-        tell(f"Judge: {_study_from_file(items, database, settings, base)}")
+        tell(f"Judge: {_study_from_file(items, database, settings, reached)}")
     database.close()  # before the fork: processes must not share a connection
     supervise(processes_of(settings, workers, listening))
 
@@ -85,10 +101,28 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _refuse_exposed(host: str, token: str, *, encrypted: bool, plain_http: bool) -> None:
+    """Refuse an address that other machines reach, unless somebody has thought about who can read and enter."""
+    if not token:
+        raise InvalidInput(
+            f"{host} can be reached from other machines, so the service needs --token (or SUREPICK_TOKEN); with "
+            "127.0.0.1 it generates one."
+        )
+    if not encrypted and not plain_http:
+        raise InvalidInput(
+            f"{host} can be reached from other machines, and tokens would travel unencrypted. Put a proxy with TLS in "
+            "front and name its address by --public-url https://… (docs/service.md has recipes), or allow this by "
+            "--plain-http."
+        )
+
+
 def _listen(host: str, port: int) -> socket.socket:
     end = time.monotonic() + BIND_SECONDS
     while True:
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # With its protocol named: asyncio sends without delay (TCP_NODELAY) only where a socket says that it is TCP.
+        # Otherwise the body of every response after the first waits 40 ms for the acknowledgement of its head.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         # Lets a restarted service have the port while connections of its predecessor are still closing.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -166,11 +200,7 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
         logger.warning("The process %s ended (%s) and is replaced.", process.name, os.waitstatus_to_exitcode(status))
         if time.monotonic() - begun < RESTART_SECONDS:
             time.sleep(RESTART_SECONDS)
-        try:
-            process.clean_up()
-        except Exception:  # the database may be unreachable; the lease then expires by itself
-            logger.exception("Cleaning up after the process %s failed.", process.name)
-        running[_fork(process)] = (process, time.monotonic())
+        running[_fork(process, replaces=True)] = (process, time.monotonic())
     for pid in running:
         os.kill(pid, signal.SIGTERM)
     end = time.monotonic() + END_SECONDS
@@ -185,7 +215,7 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
             end = float("inf")
 
 
-def _fork(process: ChildProcess) -> int:
+def _fork(process: ChildProcess, *, replaces: bool = False) -> int:
     """Start a process. Only this thread runs here and no connection is open, so nothing is shared by mistake."""
     supervisor = os.getpid()
     pid = os.fork()
@@ -196,12 +226,25 @@ def _fork(process: ChildProcess) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal reaches the supervisor too
         threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
+        limit_log()
+        if replaces:
+            _clean_up_after(process)
         process.do()
         code = 0
+    except InvalidInput as error:  # the database cannot be opened
+        logger.error("The process %s ended: %s", process.name, error)
     except Exception:
         logger.exception("The process %s failed.", process.name)
     finally:
         os._exit(code)
+
+
+def _clean_up_after(process: ChildProcess) -> None:
+    # Not in the supervisor: while it waited for a database that does not answer, it would not react to a signal.
+    try:
+        process.clean_up()
+    except UNAVAILABLE as error:  # what was held is available when its lease expires
+        logger.warning("Cleaning up after the process %s failed: %s", process.name, reason_of(error))
 
 
 def _end_with(supervisor: int) -> None:
@@ -212,8 +255,14 @@ def _end_with(supervisor: int) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket) -> None:
+    Connection.most = most_connections()
     config = uvicorn.Config(
-        create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=int(END_SECONDS / 2)
+        create_app(settings),
+        http=Connection,
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=int(HEAD_SECONDS),
+        timeout_graceful_shutdown=int(END_SECONDS / 2),
     )
     uvicorn.Server(config).run(sockets=[listening])
 
@@ -253,6 +302,9 @@ def _repeat(do: Callable[[], bool], stopping: threading.Event) -> None:
         try:
             if do():
                 busy = time.monotonic()
+        except UNAVAILABLE as error:
+            logger.warning("The database cannot be used at the moment, trying again in a second: %s", reason_of(error))
+            stopping.wait(1.0)
         except Exception:
             logger.exception("Trying again in a second.")
             stopping.wait(1.0)
@@ -263,5 +315,7 @@ def _renew(planner: Planner, stopping: threading.Event) -> None:
     while not stopping.wait(RENEW_SECONDS):
         try:
             planner.renew()
+        except UNAVAILABLE as error:
+            logger.warning("A lease could not be renewed, trying again: %s", reason_of(error))
         except Exception:
             logger.exception("A lease could not be renewed; trying again.")

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from urllib.parse import urlsplit
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,7 +21,7 @@ class Settings(BaseSettings):
     token_hash: str = ""
     """SHA-256 of the admin's token, as hexadecimal digits; without it nobody is admin."""
     public_url: str = ""
-    """Where judges reach the service, if that is not the address an admin's request came to."""
+    """Where judges reach the service; without it links have the address that an admin's connection came to."""
     planners: int = Field(default=2, ge=0, le=64)
     """Planning processes; with 0 only other machines plan and compute what dashboards show."""
     link_days: float = Field(default=30.0, gt=0)
@@ -32,8 +33,16 @@ class Settings(BaseSettings):
     """Most items of a study."""
     features: int = Field(default=1_000, gt=0)
     """Most features of an item."""
+    held: int = Field(default=10, gt=0, le=100)
+    """Open questions that one judge may hold: a stage is evaluated only when all of its questions are answered."""
     rate: float = Field(default=50.0, gt=0)
     """Requests per second that one judge may keep up; four seconds' worth at once."""
+
+
+def is_web_address(url: str) -> bool:
+    """Whether this is http:// or https:// and a host, and nothing that a link must not have."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
 
 
 def new_token() -> str:

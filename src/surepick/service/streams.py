@@ -1,22 +1,33 @@
 """Contextual decisions over HTTP: which arm to take now, and its reward. docs/production.md has an example."""
 
 import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
+import sqlalchemy as sa
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from surepick.errors import InvalidInput
+from surepick.errors import InvalidInput, SurepickError
 from surepick.registry import policy_by_name
-from surepick.service.dependencies import Admin, Service, ServiceDep, StreamClient
+from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StreamClient
 from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
+from surepick.service.replies import IdempotencyKey, digest, first_reply, give_back, keep_reply
+from surepick.service.views import Json
 from surepick.session.contextual import Decision, policy_of
-from surepick.store import streams
+from surepick.store import Database, streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]
 
-router = APIRouter(tags=["streams"])
+PATIENCE_SECONDS = 7 * 86_400.0
+"""Of a stream with order="decision" that names none."""
+
+_Request = tuple[str, str, str]
+"""Stream, key and digest."""
+
+router = APIRouter(tags=["streams"], route_class=GuardedRoute)
 
 
 @router.post("/streams", status_code=201, dependencies=[Admin])
@@ -27,8 +38,12 @@ def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
     known: Any = {"horizon": body.horizon, "arms": body.most_arms, "norm_bound": body.norm_bound, "delta": body.delta}
     policy = policy_by_name(body.policy, **known)  # raises if an option is missing
     seed = secrets.randbits(31) if body.seed is None else body.seed
+    # Rewards in the order of decisions wait for each other, so one that never comes must not be waited for for ever.
+    patience = PATIENCE_SECONDS if body.patience is None and body.order == "decision" else body.patience
     with service.database.writing() as connection:
-        made = streams.create(connection, body.title, policy, body.dimension, body.order, seed, service.clock())
+        made = streams.create(
+            connection, body.title, policy, body.dimension, body.order, seed, service.clock(), patience
+        )
     return StreamMade(id=made, token=service.credentials.stream_token(made))
 
 
@@ -58,13 +73,66 @@ def stream_log(stream: StreamId, service: ServiceDep) -> Response:
 
 
 @router.post("/streams/{stream}/decide", dependencies=[StreamClient])
-async def decide(stream: StreamId, body: DecideIn, service: ServiceDep) -> DecisionOut:
+async def decide(
+    stream: StreamId, body: DecideIn, service: ServiceDep, idempotency_key: IdempotencyKey = None
+) -> DecisionOut:
     """Which of these arms to take. The decision is stored before it is answered."""
     if len(body.arms) > service.settings.items:
         raise InvalidInput(f"At most {service.settings.items:,} arms can be offered, got {len(body.arms):,}.")
     wanted = streams.Decide(stream, body.arms, body.context, service.clock())
-    made: Decision = await _act(service, wanted)
-    return DecisionOut(decision=made.id, arm=made.index, propensity=made.propensity, context=body.context)
+    if idempotency_key is None:
+        return _decision(await _act(service, wanted), body.context)
+    await run_in_threadpool(service.streams.read, stream)
+    reply: Json = await service.write(_decide_once, _DecideOnce(wanted, idempotency_key, digest(body), service.streams))
+    return DecisionOut(**reply)
+
+
+@dataclass(frozen=True)
+class _DecideOnce:
+    """A request for a decision with a key."""
+
+    wanted: streams.Decide
+    key: str
+    digest: str
+    sessions: streams.Streams
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.wanted.stream, self.key
+
+
+def _decide_once(
+    database: Database, connection: sa.Connection, requests: Sequence[_DecideOnce]
+) -> list[Json | SurepickError]:
+    """Decide for requests with a key, unless that was done before; a handler for `GroupCommit`."""
+    results: dict[_Request, Json | SurepickError] = {}
+    fresh: dict[tuple[str, str], _DecideOnce] = {}
+    # All keys before any stream, and each in one order, so that two processes never wait for each other.
+    for request in sorted(requests, key=lambda request: request.place):
+        try:
+            before = first_reply(database, connection, *request.place, request.digest, request.wanted.now)
+        except InvalidInput as refused:
+            results[*request.place, request.digest] = refused
+            continue
+        if before is not None:
+            results[*request.place, request.digest] = before
+        else:
+            fresh.setdefault(request.place, request)
+    chosen = requests[0].sessions.act(database, connection, [request.wanted for request in fresh.values()])
+    for (place, request), made in zip(fresh.items(), chosen, strict=True):
+        if isinstance(made, Decision):
+            reply = _decision(made, request.wanted.context).model_dump()
+            keep_reply(connection, *place, reply)
+            results[*place, request.digest] = reply
+        else:
+            assert isinstance(made, SurepickError)
+            give_back(connection, *place)
+            results[*place, request.digest] = made
+    return [results[*request.place, request.digest] for request in requests]
+
+
+def _decision(made: Decision, context: str | None) -> DecisionOut:
+    return DecisionOut(decision=made.id, arm=made.index, propensity=made.propensity, context=context)
 
 
 @router.post("/streams/{stream}/reward", dependencies=[StreamClient])
@@ -89,6 +157,7 @@ def _shown(row: Any, start: streams.Line) -> StreamOut:
         configuration=start["configuration"],
         dimension=start["dimension"],
         order=start["order"],
+        patience=row["patience"],
         seed=start["seed"],
         guarantee=str(policy.facts.guarantee),
         statement=policy.facts.statement,

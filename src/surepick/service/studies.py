@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
@@ -13,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
 from surepick.service import uploads, views
-from surepick.service.dependencies import Admin, Service, ServiceDep, StudyId
+from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StudyId
 from surepick.service.models import (
     Consequence,
     Created,
@@ -27,8 +28,10 @@ from surepick.service.models import (
     StudyIn,
     StudySettings,
 )
+from surepick.service.replies import IdempotencyKey, digest, first_reply, keep_reply
 from surepick.service.views import MEDIA_TYPES, Format, What, export
 from surepick.store import studies
+from surepick.store.database import UNAVAILABLE
 
 LIVE_SECONDS = 0.5
 """How often a live view asks for changes."""
@@ -44,16 +47,36 @@ FORGOTTEN = (
     "counts only and stay valid."
 )
 
-router = APIRouter(tags=["admin"], dependencies=[Admin])
+router = APIRouter(tags=["admin"], dependencies=[Admin], route_class=GuardedRoute)
 
 
 @router.post("/studies", status_code=201)
-def create_study(body: StudyIn, service: ServiceDep) -> Created:
+def create_study(body: StudyIn, service: ServiceDep, idempotency_key: IdempotencyKey = None) -> Created:
     """Create a study from items in JSON; it runs at once."""
     items, images = uploads.items_from_json(body.items, service.settings)
-    options = uploads.study_options(body)
+    return _create(service, body, items, images, (), idempotency_key, digest(body))
+
+
+def _create(
+    service: Service,
+    wanted: StudySettings,
+    items: list[studies.Item],
+    images: list[studies.Image],
+    steps: Sequence[str],
+    key: str | None,
+    what: str,
+) -> Created:
+    """Create a study, unless this key has created it before."""
+    now = service.clock()
     with service.database.writing() as connection:
-        return Created(id=studies.create(connection, options, items, images, service.clock()))
+        before = None if key is None else first_reply(service.database, connection, "studies", key, what, now)
+        if before is not None:
+            return Created.model_validate(before)
+        made = studies.create(connection, uploads.study_options(wanted), items, images, now)
+        created = Created(id=made, steps=list(steps))
+        if key is not None:
+            keep_reply(connection, "studies", key, created.model_dump())
+    return created
 
 
 @router.post("/studies/upload", status_code=201)
@@ -62,6 +85,7 @@ def upload_study(
     items: Annotated[UploadFile, File(description="CSV or Parquet: column item, display columns, features.")],
     settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
     images: Annotated[list[UploadFile] | None, File(description="Images named in the column image.")] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Created:
     """Create a study from a table and images."""
     try:
@@ -71,12 +95,10 @@ def upload_study(
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         raise InvalidInput(f"settings: {where} cannot be used ({first['msg']}).") from None
     files = {file.filename or "": file.file.read() for file in images or []}
-    rows, steps = uploads.items_from_table(items.filename or "items.csv", items.file.read(), service.settings)
+    table = items.file.read()
+    rows, steps = uploads.items_from_table(items.filename or "items.csv", table, service.settings)
     found, pictures = uploads.items_from_json(rows, service.settings, files)
-    with service.database.writing() as connection:
-        chosen = uploads.study_options(wanted)
-        made = studies.create(connection, chosen, found, pictures, service.clock())
-    return Created(id=made, steps=list(steps))
+    return _create(service, wanted, found, pictures, steps, idempotency_key, digest(settings.encode() + table))
 
 
 @router.get("/studies")
@@ -142,7 +164,8 @@ async def live(study: StudyId, request: Request, service: ServiceDep) -> EventSo
                 shown = current
                 yield {"event": "study", "data": json.dumps(current)}
             await asyncio.sleep(LIVE_SECONDS)
-            current = await run_in_threadpool(_summary, service, study)
+            with suppress(*UNAVAILABLE):  # the database will be back; until then there is nothing new to show
+                current = await run_in_threadpool(_summary, service, study)
 
     return EventSourceResponse(news())
 
@@ -174,8 +197,9 @@ def add_judge(study: StudyId, body: JudgeIn, request: Request, service: ServiceD
     with service.database.writing() as connection:
         judge = studies.add_judge(connection, study, body.name, now)
     token = service.credentials.link(study, judge, until)
-    base = service.settings.public_url or str(request.base_url)
-    return JudgeOut(id=judge, name=body.name, token=token, link=f"{base.rstrip('/')}/judge#{token}", until=until)
+    return JudgeOut(
+        id=judge, name=body.name, token=token, link=f"{service.address(request)}/judge#{token}", until=until
+    )
 
 
 @router.get("/studies/{study}/judges")

@@ -4,7 +4,9 @@ import base64
 import binascii
 import hashlib
 import io
+import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,10 +63,9 @@ def items_from_json(
                 None if one.features is None else tuple(one.features),
             )
         )
-    names = [item.name for item in items]
-    if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"Names of items must differ, got {double!r} more than once; rename one of them.")
+    name, times = Counter(item.name for item in items).most_common(1)[0] if items else ("", 1)
+    if times > 1:
+        raise InvalidInput(f"Names of items must differ, got {name!r} more than once; rename one of them.")
     return items, list(images.values())
 
 
@@ -84,9 +85,14 @@ def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[l
         raise InvalidInput(f"{name!r} is neither CSV nor Parquet; export the table as one of them.")
     else:
         suffix = ".csv"
-        rows = content.count(b"\n")
+        rows = max(content.count(b"\n"), content.count(b"\r"))  # some programs end lines with CR alone
         if rows > limits.items + 1:
             raise InvalidInput(f"A study may have at most {limits.items:,} items, the file has {rows:,} lines.")
+        columns = re.split(rb"[\r\n]", content, maxsplit=1)[0].count(b",") + 1
+        if columns > limits.features + len(DISPLAYED) + 1:
+            raise InvalidInput(
+                f"An item may have at most {limits.features:,} features, the file has {columns:,} columns."
+            )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"items{suffix}"
         path.write_bytes(content)
@@ -112,8 +118,10 @@ def items_from_table(filename: str, content: bytes, limits: Settings) -> tuple[l
 def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
     """Refuse what would be large when read: few bytes can stand for many rows, or for one long text many times."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    most = 4 * limits.upload_bytes
     try:
         # From the cheapest check to the dearest: the footer first, then text columns as dictionaries, which hold a
         # repeated text once. Only what passes is read as a table.
@@ -128,8 +136,8 @@ def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
                 f"A table of items may have {limits.items:,} rows and {limits.features:,} features, this one has "
                 f"{meta.num_rows:,} rows and {meta.num_columns:,} columns."
             )
-        if large > 4 * limits.upload_bytes:
-            raise InvalidInput(f"The file unpacks to {large:,} bytes, {4 * limits.upload_bytes:,} are allowed.")
+        if large > most:
+            raise InvalidInput(f"The file unpacks to {large:,} bytes, {most:,} are allowed.")
         simple = (
             pa.types.is_string,
             pa.types.is_large_string,
@@ -145,11 +153,16 @@ def _refuse_large_parquet(content: bytes, limits: Settings) -> None:
             field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         ]
         kept = pq.read_table(io.BytesIO(content), columns=texts, read_dictionary=texts)
+        written_out = 0
         for name in texts:
             for chunk in kept.column(name).chunks:
-                words = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
-                if any(len(word or "") > CELL_BYTES for word in words.to_pylist()):
-                    raise InvalidInput(f"Column {name!r} has a cell of more than {CELL_BYTES:,} characters.")
+                lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+                if (pc.max(lengths).as_py() or 0) > CELL_BYTES:
+                    raise InvalidInput(f"Column {name!r} has a cell of more than {CELL_BYTES:,} bytes.")
+                written_out += pc.sum(lengths).as_py() or 0
+        # A text that is stored once and used in every row is small in the file and large in the table.
+        if written_out > most:
+            raise InvalidInput(f"The texts of the table have {written_out:,} bytes, {most:,} are allowed.")
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"This is not a Parquet file that can be read ({error}).") from None
 

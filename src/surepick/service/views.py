@@ -20,6 +20,9 @@ Table = list[Json]
 What = Literal["answers", "events", "result", "certificate"]
 Format = Literal["csv", "jsonl", "parquet"]
 
+ID_COLUMNS = ("question", "judge", "study")
+"""Ids of the service, letters, digits, - and _: no formula, and whoever reads the file needs them as they are."""
+
 MEDIA_TYPES: dict[Format, str] = {
     "csv": "text/csv; charset=utf-8",
     "jsonl": "application/jsonl",
@@ -206,7 +209,9 @@ def _csv(table: Table) -> bytes:
     if table:
         writer = csv.DictWriter(out, list(table[0]))
         writer.writeheader()
-        writer.writerows({name: safe_cell(cell) for name, cell in row.items()} for row in table)
+        writer.writerows(
+            {name: cell if name in ID_COLUMNS else safe_cell(cell) for name, cell in row.items()} for row in table
+        )
     return out.getvalue().encode()
 
 

@@ -19,8 +19,12 @@ from sqlalchemy.exc import ArgumentError
 
 from surepick.errors import InvalidInput, SurepickError
 
-BUSY_SECONDS = 30.0
-"""How long a write transaction waits for another one on SQLite; all of them are short."""
+BUSY_SECONDS = 5.0
+"""How long a transaction waits for another one's lock, or for the database to answer; all transactions are short.
+Whoever sent the request is told to try again then."""
+
+UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
+"""What is raised while the database is away, locked, full or read-only. Nothing is wrong with the request."""
 
 _WRITES = "surepick_writes"
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
@@ -55,7 +59,15 @@ class Database:
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         else:
-            self._engine = sa.create_engine(self.url, pool_pre_ping=True, pool_size=8, max_overflow=40)
+            self._engine = sa.create_engine(
+                self.url,
+                pool_pre_ping=True,
+                pool_size=8,
+                max_overflow=40,
+                pool_timeout=BUSY_SECONDS,
+                connect_args={"connect_timeout": int(BUSY_SECONDS), "tcp_user_timeout": int(2_000 * BUSY_SECONDS)},
+            )
+            sa.event.listen(self._engine, "connect", _prepare_postgresql)
             sa.event.listen(self._engine, "begin", _begin_postgresql)
         self._durable = self._engine.execution_options(**{_WRITES: "durable"})
         self._quick = self._engine.execution_options(**{_WRITES: "quick"})
@@ -179,10 +191,15 @@ def open_database(url: str) -> Database:
         database.migrate()
     except (sa.exc.OperationalError, sa.exc.DatabaseError) as error:
         shown = database.url.render_as_string(hide_password=True)
-        reason = " ".join(str(error.orig or error).split())
+        reason = reason_of(error)
         database.close()
         raise InvalidInput(f"The database {shown} cannot be used ({reason}); check the URL and its rights.") from error
     return database
+
+
+def reason_of(error: BaseException) -> str:
+    """Why the database refused, in its own words on one line."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())
 
 
 def clean_url(url: str) -> sa.URL:
@@ -222,6 +239,11 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     if writes:
         connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if writes == 'durable' else 'NORMAL'}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _prepare_postgresql(connection: Any, _: Any) -> None:
+    connection.execute(f"SET lock_timeout = {int(1_000 * BUSY_SECONDS)}")
+    connection.commit()
 
 
 def _begin_postgresql(connection: sa.Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from surepick.errors import SurepickError
-from surepick.store.database import Database
+from surepick.store.database import UNAVAILABLE, Database
 
 MOST_REQUESTS = 500
 """Requests that share a transaction at most: a larger one would let its first request wait too long."""
@@ -72,14 +72,21 @@ class GroupCommit:
                 for handler, group in groupby(jobs, key=lambda job: job[0]):
                     results.extend(handler(self._database, connection, [request for _, request, _ in group]))
         except Exception as error:  # from the database, or a bug: the whole transaction was rolled back
-            if len(jobs) > 1:  # one of them broke it; alone, the others succeed
+            if len(jobs) > 1 and not _concerns_all(error):  # one of them broke it; alone, the others succeed
                 for job in jobs:
                     self._commit([job])
             else:
-                jobs[0][2].set_exception(error)
+                for _, _, future in jobs:
+                    future.set_exception(error)
             return
         for (_, _, future), result in zip(jobs, results, strict=True):
             if isinstance(result, SurepickError):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+
+
+def _concerns_all(error: Exception) -> bool:
+    """Whether the database is away, so that trying every request alone would only let all of them wait longer."""
+    broken_off = getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")  # by a deadlock
+    return isinstance(error, UNAVAILABLE) and not broken_off

@@ -168,6 +168,7 @@ streams = sa.Table(
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("decisions", sa.Integer, nullable=False),
     sa.Column("answered", sa.Integer, nullable=False, comment="Decisions whose reward was told or given up."),
+    sa.Column("patience", sa.Float, comment="Seconds after which a reward is given up; null for never."),
 )
 
 stream_events = sa.Table(
@@ -178,6 +179,16 @@ stream_events = sa.Table(
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("token", sa.Text, nullable=False, comment="Names the transaction that wrote it."),
     sa.Column("body", sa.Text, nullable=False, comment="A line of the contextual session's log as JSON."),
+)
+
+replies = sa.Table(
+    "replies",
+    metadata,
+    sa.Column("scope", sa.Text, primary_key=True, comment="What was asked: studies, or a stream's id."),
+    sa.Column("key", sa.Text, primary_key=True, comment="The client's Idempotency-Key."),
+    sa.Column("at", sa.Float, nullable=False, index=True),
+    sa.Column("digest", sa.Text, nullable=False, comment="Of the request."),
+    sa.Column("body", sa.Text, nullable=False, comment="JSON: the reply."),
 )
 
 QUESTION_LEASE = Lease(questions.c.id, questions.c.leased_until, questions.c.judge)

@@ -7,8 +7,9 @@ memory does not match the log, and replays the log.
 """
 
 import json
+import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,14 +54,42 @@ class _Memory:
     """Events of the log that are in it."""
     token: str
     """Of the transaction that wrote the last of these events."""
+    asked: dict[int, float]
+    """When each decision was made whose reward may still come; those made first come first."""
+
+    def note(self, events: Iterable[tuple[Line, float]]) -> None:
+        """Remember when decisions were made."""
+        self.asked |= {line["decision"]: at for line, at in events if line["event"] == "choose"}
+
+    def give_up(self, before: float) -> None:
+        """Stop waiting for the rewards of decisions made before this time: with order="decision" one that never comes
+        would keep all later ones from being learnt."""
+        while self.asked:
+            number, at = next(iter(self.asked.items()))
+            if number not in self.session.rewards:
+                if at >= before:
+                    break
+                self.session.forget(number)
+            del self.asked[number]
 
 
 def create(
-    connection: sa.Connection, title: str, policy: AnyPolicy, dimension: int, order: Order, seed: int, now: float
+    connection: sa.Connection,
+    title: str,
+    policy: AnyPolicy,
+    dimension: int,
+    order: Order,
+    seed: int,
+    now: float,
+    patience: float | None = None,
 ) -> str:
-    """Create a stream; returns its id."""
+    """Create a stream; returns its id. A reward that has not come after `patience` seconds is given up."""
     stream = secrets.token_urlsafe(9)
-    connection.execute(sa.insert(streams).values(id=stream, title=title, created=now, head=0, decisions=0, answered=0))
+    connection.execute(
+        sa.insert(streams).values(
+            id=stream, title=title, created=now, head=0, decisions=0, answered=0, patience=patience
+        ),
+    )
     _append(connection, stream, 0, [header(policy, dimension, seed, order)], secrets.token_urlsafe(9), now)
     _replayed(events_of(connection, stream))  # raises where the policy cannot be used
     return stream
@@ -114,15 +143,20 @@ class Streams:
         """Decide and learn, in the order of the requests; a refused request changes nothing."""
         # Locked in one order, so that two processes never wait for each other.
         wanted = sorted({request.stream for request in requests})
-        held = {stream: self._caught_up(connection, stream) for stream in connection.scalars(_lock, {"wanted": wanted})}
+        rows = connection.execute(_lock, {"wanted": wanted}).all()
+        held = {row.id: self._caught_up(connection, row.id) for row in rows}
         written: dict[str, list[Line]] = {stream: [] for stream in held}
         for stream, memory in held.items():
             memory.session.write_to(written[stream].append)
+        now = max(request.now for request in requests) if requests else 0.0
+        for row in rows:
+            held[row.id].give_up(-math.inf if row.patience is None else now - row.patience)
         results = [_act(held.get(request.stream), request) for request in requests]
         token = secrets.token_urlsafe(9)
         for stream, memory in held.items():
             if written[stream]:
-                _append(connection, stream, memory.head, written[stream], token, requests[0].now)
+                _append(connection, stream, memory.head, written[stream], token, now)
+                memory.note((line, now) for line in written[stream])
                 memory.head, memory.token = memory.head + len(written[stream]), token
             self._known[stream] = memory
         return results
@@ -136,7 +170,9 @@ class Streams:
             # From the last event known, not the first unknown: its token tells whether the memory is of this log.
             recent = events_of(connection, stream, memory.head - 1)
             if recent and recent[0]["token"] == memory.token:
-                memory.session.follow((json.loads(event["body"]) for event in recent[1:]), check=False)
+                events = [(json.loads(event["body"]), event["at"]) for event in recent[1:]]
+                memory.session.follow((line for line, _ in events), check=False)
+                memory.note(events)
                 memory.head, memory.token = memory.head + len(recent) - 1, recent[-1]["token"]
                 return memory
         return _replayed(events_of(connection, stream))
@@ -172,8 +208,11 @@ def _learn(session: ContextualSession, request: Reward) -> Reward | SurepickErro
 
 def _replayed(log: Sequence[sa.RowMapping]) -> _Memory:
     """The session that a log describes. Choices are taken from the log, not made again: `verify` does that."""
-    start, *events = (json.loads(event["body"]) for event in log)
-    return _Memory(ContextualSession.fold(start, events, check=False), len(log), log[-1]["token"])
+    start, *events = ((json.loads(event["body"]), event["at"]) for event in log)
+    session = ContextualSession.fold(start[0], (line for line, _ in events), check=False)
+    memory = _Memory(session, len(log), log[-1]["token"], {})
+    memory.note(events)
+    return memory
 
 
 def _append(connection: sa.Connection, stream: str, head: int, lines: Sequence[Line], token: str, now: float) -> None:
@@ -199,7 +238,7 @@ def _unknown(stream: str) -> NotFound:
 
 _first = stream_events.c.seq == 0
 _lock = (
-    sa.select(streams.c.id)
+    sa.select(streams.c.id, streams.c.patience)
     .where(streams.c.id.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(streams.c.id)
     .with_for_update()
