@@ -128,7 +128,7 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(
         ready.wait()
         results = []
         for question in held:
-            request = SubmitAnswer(one, judge.id, question["id"], "ab"[number % 2], service.now)
+            request = SubmitAnswer(one, judge.id, question["id"], "ab"[number % 2])
             future = (other if number % 3 else service.parts.group_commit).submit(submit_answers, request)
             results.append(future.exception() or future.result())
         return results
@@ -158,9 +158,7 @@ def test_what_another_process_recorded_a_moment_before_counts(
     stale: list[dict[str, list[str]]] = [{}]  # read before those two were committed
     read = question_queue._record
     monkeypatch.setattr(question_queue, "_record", lambda *about: stale.pop() if stale else read(*about))
-    requests = [
-        SubmitAnswer(one, judge.id, *said, service.now) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))
-    ]
+    requests = [SubmitAnswer(one, judge.id, *said) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
     with service.parts.database.writing() as connection:
         late, other, again = submit_answers(service.parts.database, connection, requests)
     assert late == RecordedMessage(skipped, "b", 1)  # an answer after a skip counts
@@ -191,7 +189,7 @@ def test_a_planner_that_was_overtaken_writes_nothing(service: InProcessService) 
     one = service.begin()
     judge = service.judge(one)
     lease = service.planner._held[one]
-    later = Planner(service.parts.database, clock=lambda: service.now)
+    later = Planner(service.parts.database)
     for question in judge.lease(2)["questions"]:
         judge.answer(question["id"], "a")
     assert not later.round()  # the first one's lease holds
@@ -282,7 +280,8 @@ def test_backup_and_restore_as_the_manual_says(
 
 def check_copy(url: str, one: str) -> None:
     copy = open_database(url)
-    Planner(copy, clock=lambda: 2e6).round()
+    copy.clock = lambda: 2e6
+    Planner(copy).round()
     assert wrong(copy) == []
     with copy.reading() as connection:
         assert studies.get(connection, one)["answers"] == 1

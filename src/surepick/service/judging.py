@@ -62,7 +62,7 @@ async def take_questions(
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
-        wanted = LeaseQuestions(study, judge.judge, n, service.clock())
+        wanted = LeaseQuestions(study, judge.judge, n)
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
             # Reading blocks its thread, and the event loop serves everybody: so in another thread.
@@ -95,7 +95,7 @@ async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: Ser
     Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
     counts.
     """
-    given = SubmitAnswer(study, judge.judge, body.question, body.answer, service.clock(), body.turn)
+    given = SubmitAnswer(study, judge.judge, body.question, body.answer, body.turn)
     recorded: RecordedMessage = await service.write(submit_answers, given)
     return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn)
 
@@ -103,6 +103,6 @@ async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: Ser
 @router.post("/studies/{study}/undo")
 async def undo(study: StudyId, body: UndoIn, judge: KnownJudge, service: ServiceDep) -> UndoOut:
     """Take back your last answer, skip or tie, until its stage has been evaluated; answer again with `turn`."""
-    wanted = UndoAnswer(study, judge.judge, service.clock(), body.question)
+    wanted = UndoAnswer(study, judge.judge, body.question)
     undone: RecordedMessage = await service.write(undo_answers, wanted)
     return UndoOut(question=undone.question, turn=undone.turn + 1)

@@ -270,9 +270,10 @@ class Consequence(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service works."""
+    """Whether the service works. Degraded: it runs, but messages of judges are not counted as they should be."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"]
     database: str
     version: str
     waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
+    quarantined: Annotated[int, Field(description="Messages that cannot enter a log, of studies not archived.")]

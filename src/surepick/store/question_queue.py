@@ -28,7 +28,6 @@ class LeaseQuestions:
     study: str
     judge: str
     n: int
-    now: float
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,6 @@ class SubmitAnswer:
     judge: str
     question: str
     said: str
-    now: float
     turn: int | None = None
 
 
@@ -60,7 +58,6 @@ class UndoAnswer:
 
     study: str
     judge: str
-    now: float
     question: str | None = None
 
 
@@ -77,10 +74,11 @@ def lease_questions(
     database: Database, connection: sa.Connection, requests: Sequence[LeaseQuestions]
 ) -> list[LeasedQuestions | SurepickError]:
     """Hand out questions, one judge after the other: those held already first, then new ones."""
-    return [_lease(connection, request) for request in requests]
+    now = database.now(connection)
+    return [_lease(connection, request, now) for request in requests]
 
 
-def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestions | SurepickError:
+def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> LeasedQuestions | SurepickError:
     row = connection.execute(_study_of_judge, {"the_study": request.study, "the_judge": request.judge}).first()
     if row is None:
         return NotFound(f"There is no judge of this link in study {request.study!r}.")
@@ -95,7 +93,7 @@ def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestion
     if missing:
         ready = {"the_study": request.study, "the_phase": row.phase, "n": missing}
         fresh = list(connection.execute(_ready, ready).mappings())
-    lease, now = float(json.loads(row.settings)["lease"]), request.now
+    lease = float(json.loads(row.settings)["lease"])
     given = (*held, *fresh)
     begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
     # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
@@ -120,8 +118,9 @@ def submit_answers(
     """Put messages on record: three statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
+    now = database.now(connection)
     while True:
-        results, rows = _fit_all(requests, known, _record(connection, wanted))
+        results, rows = _fit_all(requests, known, _record(connection, wanted), now)
         if not rows:
             return results
         # In the order of the key, so that two processes never wait for each other.
@@ -132,7 +131,7 @@ def submit_answers(
 
 
 def _fit_all(
-    requests: Sequence[SubmitAnswer], known: Mapping[str, Any], record: dict[str, list[str]]
+    requests: Sequence[SubmitAnswer], known: Mapping[str, Any], record: dict[str, list[str]], now: float
 ) -> tuple[list[RecordedMessage | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
     """The result of each request, in order, and the rows that are not on record yet."""
     results: list[RecordedMessage | SurepickError] = []
@@ -143,7 +142,7 @@ def _fit_all(
         results.append(result)
         if isinstance(result, RecordedMessage) and result.turn == len(before):
             before.append(result.said)
-            rows[result.question, result.turn] = _message_row(request, result)
+            rows[result.question, result.turn] = _message_row(request, result, now)
     return results, rows
 
 
@@ -183,10 +182,11 @@ def undo_answers(
     database: Database, connection: sa.Connection, requests: Sequence[UndoAnswer]
 ) -> list[RecordedMessage | SurepickError]:
     """Take back the judge's last message, unless its stage was evaluated; the same request again changes nothing."""
-    return [_undo(connection, request) for request in requests]
+    now = database.now(connection)
+    return [_undo(connection, request, now) for request in requests]
 
 
-def _undo(connection: sa.Connection, request: UndoAnswer) -> RecordedMessage | SurepickError:
+def _undo(connection: sa.Connection, request: UndoAnswer, now: float) -> RecordedMessage | SurepickError:
     # A shared lock on the study, held until the commit: the planner locks the study before it counts a stage as
     # evaluated, so that cannot happen between this check and the commit. Judges do not wait for each other.
     study = connection.execute(_shared_study, {"the_study": request.study}).first()
@@ -209,19 +209,19 @@ def _undo(connection: sa.Connection, request: UndoAnswer) -> RecordedMessage | S
             "it showed."
         )
     undone = RecordedMessage(last.question, "undo", last.turn + 1)
-    connection.execute(sa.insert(messages).values(**_message_row(request, undone)))
+    connection.execute(sa.insert(messages).values(**_message_row(request, undone, now)))
     connection.execute(sa.update(questions).where(questions.c.id == undone.question).values(answered=False))
     return undone
 
 
-def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage) -> dict[str, Any]:
+def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage, now: float) -> dict[str, Any]:
     return {
         "question": recorded.question,
         "turn": recorded.turn,
         "study": request.study,
         "judge": request.judge,
         "said": recorded.said,
-        "at": request.now,
+        "at": now,
     }
 
 
@@ -303,6 +303,6 @@ _last_message = (
     .join(questions, questions.c.id == messages.c.question)
     .join(judges, judges.c.id == messages.c.judge)
     .where(messages.c.study == sa.bindparam("the_study"), messages.c.judge == sa.bindparam("the_judge"))
-    .order_by(messages.c.at.desc(), messages.c.turn.desc())
+    .order_by(messages.c.id.desc())
     .limit(1)
 )
