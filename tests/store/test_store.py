@@ -286,3 +286,23 @@ def check_copy(url: str, one: str) -> None:
     with copy.reading() as connection:
         assert studies.get(connection, one)["answers"] == 1
     copy.close()
+
+
+def test_as_many_questions_are_planned_as_all_waiting_judges_want(service: InProcessService) -> None:
+    one = service.begin()
+    judges = [service.judge(one, f"judge {number}") for number in range(20)]
+    service.judge(one, "first").lease(3)  # all that were ready
+    service.now += 3  # so that what was handed out lately does not count
+    for _ in range(2):  # asking again adds nothing to the wish
+        assert [judge.lease(1)["questions"] for judge in judges] == [[]] * 20
+    service.planner.round()
+    with service.parts.database.reading() as connection:
+        ready = sa.select(sa.func.count()).where(questions.c.study == one, questions.c.judge.is_(None))
+        assert connection.execute(ready).scalar_one() == 20
+    assert [len(judge.lease(1)["questions"]) for judge in judges] == [1] * 20
+    gone = service.judge(one, "gone")
+    gone.lease(100)
+    service.now += 11  # a judge who went away is not planned for
+    service.planner.round()
+    with service.parts.database.reading() as connection:
+        assert connection.execute(ready).scalar_one() < 100

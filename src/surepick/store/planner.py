@@ -27,7 +27,8 @@ from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
 from surepick.store.database import Database
-from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, messages, questions, studies
+from surepick.store.question_queue import WISH_SECONDS
+from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, judges, messages, questions, studies
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -217,7 +218,7 @@ class Planner:
         except CannotClose as error:
             notice = str(error)
         lease.waits = len(asked) < wanted
-        self._publish(study, lease, asked, lease.session.final, notice=notice, demand=0)
+        self._publish(study, lease, asked, lease.session.final, notice=notice)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
@@ -274,24 +275,24 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
 
     Only such as this planner may claim. Messages are due when they are `linger` seconds old.
     """
-    known = {"holder": planner, "now": now, "before": now - linger}
+    known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
     ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
-    low = {
-        row.id
-        for row in connection.execute(_supply, known | {"since": now - AHEAD_SECONDS})
-        if row.ready < _wanted(row.recent, row.demand)
-    }
+    low = {row.id for row in connection.execute(_supply, known) if row.ready < _wanted(row.recent, row.demand)}
     return ingest, low
 
 
 def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float) -> int:
     """How many more questions should be ready."""
-    row = connection.execute(_supply_of_one, {"the_study": study, "since": now - AHEAD_SECONDS}).first()
+    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now)).first()
     return 0 if row is None or row.phase != phase else _wanted(row.recent, row.demand) - row.ready
 
 
+def _recently(now: float) -> dict[str, float]:
+    return {"since": now - AHEAD_SECONDS, "wished_since": now - WISH_SECONDS}
+
+
 def _wanted(recent: int, demand: int) -> int:
-    """Questions that should be ready, by how many were handed out lately and how many a judge asked for in vain."""
+    """Questions that should be ready, by how many were handed out lately and how many judges wait for."""
     return min(max(READY + math.ceil(AHEAD_SHARE * recent), demand), MOST_READY)
 
 
@@ -376,6 +377,16 @@ _recent = (
     .scalar_subquery()
     .label("recent")
 )
-_supply_of_all = sa.select(studies.c.id, studies.c.phase, studies.c.demand, _ready, _recent).where(_askable)
+_demand = (
+    sa.select(sa.func.coalesce(sa.func.sum(judges.c.wanted), 0))
+    .where(
+        judges.c.study == studies.c.id,
+        judges.c.revoked.is_(False),
+        judges.c.wanted_at > sa.bindparam("wished_since"),
+    )
+    .scalar_subquery()
+    .label("demand")
+)
+_supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
 _supply = _supply_of_all.where(PLANNER_LEASE.available)
 _supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))

@@ -20,6 +20,9 @@ from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, s
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
 
+WISH_SECONDS = 10.0
+"""How long the planner remembers what a judge asked for in vain; one who still waits asks again."""
+
 
 @dataclass(frozen=True)
 class LeaseQuestions:
@@ -104,11 +107,11 @@ def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> Le
         request.judge,
         leased_at=sa.func.coalesce(questions.c.leased_at, now),
     )
-    if len(fresh) < missing:
-        # Tells the planner to prepare as many as one judge wants at once, which may be more than it keeps ready.
-        connection.execute(
-            sa.update(studies).where(studies.c.id == request.study, studies.c.demand < missing).values(demand=missing)
-        )
+    # Tells the planner how many questions it would take to serve every judge who waits. Not written at every attempt:
+    # a judge who waits makes ten of them in a second.
+    wanted = missing - len(fresh)
+    if wanted != row.wanted or (wanted and row.wanted_at < now - WISH_SECONDS / 4):
+        connection.execute(sa.update(judges).where(judges.c.id == request.judge).values(wanted=wanted, wanted_at=now))
     return LeasedQuestions(given, open=True, until=tuple(until))
 
 
@@ -234,7 +237,15 @@ def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]
 
 
 _study_of_judge = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.decided, judges.c.revoked)
+    sa.select(
+        studies.c.state,
+        studies.c.phase,
+        studies.c.settings,
+        studies.c.decided,
+        judges.c.revoked,
+        judges.c.wanted,
+        judges.c.wanted_at,
+    )
     .join(judges, judges.c.study == studies.c.id)
     .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
 )

@@ -37,7 +37,6 @@ studies = sa.Table(
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("evaluated_stages", sa.Integer, nullable=False, comment="Stages of this phase that cannot be undone."),
     sa.Column("answers", sa.Integer, nullable=False, comment="Answers of this phase in the log."),
-    sa.Column("demand", sa.Integer, nullable=False, comment="Questions a judge asked for in vain."),
     sa.Column("verdict", sa.Text, comment="JSON of the last evaluation; final once its status is."),
     sa.Column("decided", sa.Float, comment="When the verdict became final."),
     sa.Column("certificate", sa.Text, comment="JSON, once there is a proved verdict."),
@@ -83,6 +82,8 @@ judges = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("revoked", sa.Boolean, nullable=False),
+    sa.Column("wanted", sa.Integer, nullable=False, server_default="0", comment="Questions asked for in vain ..."),
+    sa.Column("wanted_at", sa.Float, nullable=False, server_default="0", comment="... and when that was."),
 )
 
 questions = sa.Table(

@@ -116,7 +116,6 @@ def create(
             head=len(session.log),
             evaluated_stages=0,
             answers=0,
-            demand=0,
             insight_head=0,
             insight_until=0.0,
             forecast_until=0.0,
