@@ -147,20 +147,21 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(
     assert wrong(service.parts.database) == []
 
 
-def test_what_another_process_recorded_a_moment_before_counts(
-    service: InProcessService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_process_recorded_a_moment_before_counts(service: InProcessService, database_url: str) -> None:
     one = service.begin()
     judge = service.judge(one)
     skipped, answered = (question["id"] for question in judge.lease(2)["questions"])
-    judge.answer(skipped, "skip")
-    judge.answer(answered, "a")
-    stale: list[dict[str, list[str]]] = [{}]  # read before those two were committed
-    read = question_queue._record
-    monkeypatch.setattr(question_queue, "_record", lambda *about: stale.pop() if stale else read(*about))
-    requests = [SubmitAnswer(one, judge.id, *said) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
-    with service.parts.database.writing() as connection:
-        late, other, again = submit_answers(service.parts.database, connection, requests)
+    first = [SubmitAnswer(one, judge.id, skipped, "skip"), SubmitAnswer(one, judge.id, answered, "a")]
+    then = [SubmitAnswer(one, judge.id, *said) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
+    second = Database(database_url)
+    with second.writing() as connection:  # as another process would
+        question_queue.lock_judges(connection, first)
+        submit_answers(second, connection, first)
+        waiting = [service.parts.group_commit.submit(submit_answers, request) for request in then]
+        with pytest.raises(TimeoutError):  # not before that process has committed
+            waiting[0].result(timeout=0.3)
+    late, other, again = (future.exception() or future.result() for future in waiting)
+    second.close()
     assert late == RecordedMessage(skipped, "b", 1)  # an answer after a skip counts
     assert isinstance(other, Conflict)
     assert again == RecordedMessage(answered, "a", 0)

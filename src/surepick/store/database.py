@@ -45,9 +45,9 @@ class Database:
 
     PostgreSQL runs at its default isolation, READ COMMITTED. Whoever decides by what was read locks the row first
     (SELECT ... FOR UPDATE) or puts the condition into the UPDATE itself, which PostgreSQL checks again after it waited
-    for the row. Rows of one table are locked in the order of their keys. Where two transactions wait for each other all
-    the same, PostgreSQL ends one of them, and its work is repeated (`GroupCommit`, `Planner.round`). SQLite has one
-    write transaction at a time.
+    for the row. Every transaction locks in one order, so no two of them wait for each other: studies, judges, then what
+    belongs to them (questions, messages, events), and streams last; rows of one table in the order of their keys.
+    SQLite has one write transaction at a time.
     """
 
     def __init__(self, url: str) -> None:

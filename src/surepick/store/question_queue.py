@@ -1,12 +1,15 @@
 """What judges do: lease questions, answer, skip, say "tie", undo. Handlers for `GroupCommit`, many requests at once.
 
+`GroupCommit` calls `lock_judges` before any handler. Requests of one judge are then carried out one after the other,
+over however many connections and workers they come.
+
 A message is one row, and its key (question, turn) makes it idempotent: the same message again changes nothing, another
 one for the same turn is refused. So a judge's page repeats a request until it is acknowledged, and no answer is lost or
 counted twice. An answer after a skip still counts; after an undo the question is open for another turn.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +28,17 @@ WISH_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class LeaseQuestions:
-    """A judge wants to hold n questions."""
+class JudgeRequest:
+    """Something that a judge of a study asks for."""
 
     study: str
     judge: str
+
+
+@dataclass(frozen=True)
+class LeaseQuestions(JudgeRequest):
+    """A judge wants to hold n questions."""
+
     n: int
 
 
@@ -45,22 +54,18 @@ class LeasedQuestions:
 
 
 @dataclass(frozen=True)
-class SubmitAnswer:
+class SubmitAnswer(JudgeRequest):
     """A judge's answer, skip or tie. Without a turn it is the first message, or an answer after a skip."""
 
-    study: str
-    judge: str
     question: str
     said: str
     turn: int | None = None
 
 
 @dataclass(frozen=True)
-class UndoAnswer:
+class UndoAnswer(JudgeRequest):
     """A judge takes back the last message; with a question, only if the message is about that one."""
 
-    study: str
-    judge: str
     question: str | None = None
 
 
@@ -71,6 +76,17 @@ class RecordedMessage:
     question: str
     said: str
     turn: int
+
+
+def lock_judges(connection: sa.Connection, requests: Sequence[JudgeRequest]) -> None:
+    """Lock the studies and the judges of all requests in a transaction, before it locks anything else.
+
+    The lock on a study is shared by judges and excludes the planner, which counts stages as evaluated under an
+    exclusive one: what a handler reads about a study holds until its commit. The lock on a judge is exclusive.
+    """
+    if requests and connection.dialect.name != "sqlite":  # there is one writer at a time on SQLite
+        connection.execute(_shared_studies, {"wanted": sorted({request.study for request in requests})}).all()
+        connection.execute(_locked_judges, {"wanted": sorted({request.judge for request in requests})}).all()
 
 
 def lease_questions(
@@ -118,35 +134,22 @@ def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> Le
 def submit_answers(
     database: Database, connection: sa.Connection, requests: Sequence[SubmitAnswer]
 ) -> list[RecordedMessage | SurepickError]:
-    """Put messages on record: three statements for all of them."""
+    """Put messages on record: a few statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
-    now = database.now(connection)
-    while True:
-        results, rows = _fit_all(requests, known, _record(connection, wanted), now)
-        if not rows:
-            return results
-        # In the order of the key, so that two processes never wait for each other.
-        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
-        if done.rowcount == len(rows):
-            return results
-        # Another process committed some of these turns first. Its messages count: all are compared with them again.
-
-
-def _fit_all(
-    requests: Sequence[SubmitAnswer], known: Mapping[str, Any], record: dict[str, list[str]], now: float
-) -> tuple[list[RecordedMessage | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
-    """The result of each request, in order, and the rows that are not on record yet."""
+    record, now = _record(connection, wanted), database.now(connection)
     results: list[RecordedMessage | SurepickError] = []
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
     for request in requests:
         before = record.setdefault(request.question, [])
         result = _fit(request, known.get(request.question), before)
         results.append(result)
         if isinstance(result, RecordedMessage) and result.turn == len(before):
             before.append(result.said)
-            rows[result.question, result.turn] = _message_row(request, result, now)
-    return results, rows
+            rows.append(_message_row(request, result, now))
+    if rows:
+        connection.execute(sa.insert(messages), rows)
+    return results
 
 
 def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMessage | SurepickError:
@@ -190,9 +193,7 @@ def undo_answers(
 
 
 def _undo(connection: sa.Connection, request: UndoAnswer, now: float) -> RecordedMessage | SurepickError:
-    # A shared lock on the study, held until the commit: the planner locks the study before it counts a stage as
-    # evaluated, so that cannot happen between this check and the commit. Judges do not wait for each other.
-    study = connection.execute(_shared_study, {"the_study": request.study}).first()
+    study = connection.execute(_study, {"the_study": request.study}).first()
     last = connection.execute(_last_message, {"the_study": request.study, "the_judge": request.judge}).first()
     if study is None or last is None:
         return NotFound("There is no answer of yours to undo.")
@@ -301,10 +302,22 @@ _messages_about = (
     .order_by(messages.c.question, messages.c.turn)
 )
 
-_shared_study = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages, studies.c.decided)
-    .where(studies.c.id == sa.bindparam("the_study"))
-    .with_for_update(read=True)
+_study = sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages, studies.c.decided).where(
+    studies.c.id == sa.bindparam("the_study")
+)
+
+# FOR KEY SHARE waits for the planner's FOR UPDATE only, not for those who change the row, such as its insight.
+_shared_studies = (
+    sa.select(studies.c.id)
+    .where(studies.c.id.in_(sa.bindparam("wanted", expanding=True)))
+    .order_by(studies.c.id)
+    .with_for_update(read=True, key_share=True)
+)
+_locked_judges = (
+    sa.select(judges.c.id)
+    .where(judges.c.id.in_(sa.bindparam("wanted", expanding=True)))
+    .order_by(judges.c.id)
+    .with_for_update(key_share=True)
 )
 
 _last_message = (
