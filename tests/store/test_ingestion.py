@@ -103,7 +103,9 @@ def add_impossible_undo(service: InProcessService, study: str, judge: str, quest
     """A message that no handler accepts, as a bug or a hand in the database might leave it."""
     with service.parts.database.writing() as connection:
         connection.execute(
-            sa.insert(messages).values(question=question, turn=0, study=study, judge=judge, said="undo", at=service.now)
+            sa.insert(messages).values(
+                question=question, turn=0, study=study, judge=judge, said="undo", late=False, at=service.now
+            )
         )
 
 

@@ -93,11 +93,11 @@ async def answer(study: StudyId, body: AnswerIn, judge: KnownJudge, service: Ser
     """Answer a question, skip it, or say that it is a tie. Acknowledged when it is stored; the same again is the same.
 
     Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
-    counts.
+    counts unless it is late.
     """
     given = SubmitAnswer(study, judge.judge, body.question, body.answer, body.turn)
     recorded: RecordedMessage = await service.write(submit_answers, given)
-    return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn)
+    return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn, late=recorded.late)
 
 
 @router.post("/studies/{study}/undo")

@@ -161,6 +161,7 @@ class AnswerOut(BaseModel):
     question: str
     answer: str
     turn: int
+    late: Annotated[bool, Field(description="Its stage had been evaluated before: it is kept, but does not count.")]
 
 
 class InvitationOut(BaseModel):

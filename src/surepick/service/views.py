@@ -180,6 +180,7 @@ def _answers(connection: sa.Connection, study: str) -> Table:
                 "stands": row["turn"] == last[row["question"]] and row["said"] != "undo",
                 "phase": row["phase"],
                 "stage": row["stage"],
+                "late": row["late"],
             }
         )
     return table

@@ -155,10 +155,14 @@ def message_counts(connection: sa.Connection) -> sa.Row[Any]:
 
 
 def _tell(session: Session, message: sa.RowMapping) -> None:
+    number, judge = message["number"], message["judge"]
     if message["said"] == "undo":
-        session.undo(message["number"])
+        session.undo(number)
+    elif message["said"] not in ("skip", "tie") and message["late"]:
+        # The study counts stages as evaluated a moment before the session does, and the judge was told by the study.
+        session.tell(number, int(_answer(message) or 0), judge=judge, late=True)
     else:
-        file_answer(session, message["number"], _answer(message), judge=message["judge"])
+        file_answer(session, number, _answer(message), judge=judge)
 
 
 def _answer(message: sa.RowMapping) -> Answer:
@@ -173,7 +177,7 @@ def _event_of_earlier_phase(message: sa.RowMapping) -> Event:
     event: Event = {"id": message["number"], "judge": message["judge"]}
     if message["said"] in ("skip", "tie"):
         return {"event": message["said"], **event}
-    return {"event": "answer", "answer": _answer(message), **event}
+    return {"event": "answer", "answer": _answer(message), **event} | ({"late": True} if message["late"] else {})
 
 
 def _mark_ingested(connection: sa.Connection, ingested: Sequence[tuple[sa.RowMapping, int]]) -> None:

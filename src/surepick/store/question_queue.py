@@ -5,7 +5,8 @@ over however many connections and workers they come.
 
 A message is one row, and its key (question, turn) makes it idempotent: the same message again changes nothing, another
 one for the same turn is refused. So a judge's page repeats a request until it is acknowledged, and no answer is lost or
-counted twice. An answer after a skip still counts; after an undo the question is open for another turn.
+counted twice. An answer after a skip still counts, unless its stage was evaluated before: then the judge is told that
+it is late. After an undo the question is open for another turn.
 """
 
 import json
@@ -76,6 +77,8 @@ class RecordedMessage:
     question: str
     said: str
     turn: int
+    late: bool = False
+    """Whether its stage had been evaluated before it came: it is kept, but does not count."""
 
 
 def lock_judges(connection: sa.Connection, requests: Sequence[JudgeRequest]) -> None:
@@ -145,15 +148,15 @@ def submit_answers(
         result = _fit(request, known.get(request.question), before)
         results.append(result)
         if isinstance(result, RecordedMessage) and result.turn == len(before):
-            before.append(result.said)
+            before.append(result)
             rows.append(_message_row(request, result, now))
     if rows:
         connection.execute(sa.insert(messages), rows)
     return results
 
 
-def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMessage | SurepickError:
-    """Whether the message fits what is on record about its question; its turn if so."""
+def _fit(request: SubmitAnswer, question: Any, recorded: list[RecordedMessage]) -> RecordedMessage | SurepickError:
+    """Whether the message fits what is on record about its question; the message with its turn if so."""
     if question is None or question.study != request.study or question.judge != request.judge:
         return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
     if question.revoked:
@@ -161,6 +164,7 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
     words = SINGLE_WORDS if question.second is None else PAIR_WORDS
     if request.said not in words:
         return InvalidInput(f"The answer to this question must be one of {', '.join(words)}, got {request.said!r}.")
+    record = [message.said for message in recorded]
     last = record[-1] if record else None
     # Without a turn the message may be new or sent again. After an undo both would look alike, so the turn is required.
     turn = request.turn
@@ -173,7 +177,7 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
         turn = len(record) if late else again
     if turn < len(record):
         if record[turn] == request.said:
-            return RecordedMessage(request.question, request.said, turn)
+            return recorded[turn]
         return Conflict(
             f"This question has the answer {record[turn]!r} already and now got {request.said!r}; undo the first."
         )
@@ -181,7 +185,8 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
         return Conflict(f"Turn {turn} of this question does not follow what is on record; its next is {len(record)}.")
     if question.state not in ("running", "paused"):
         return Conflict(f"This study is {question.state} and takes no more answers.")
-    return RecordedMessage(request.question, request.said, turn)
+    late = question.decided is not None or question.phase != question.current or question.stage < question.evaluated
+    return RecordedMessage(request.question, request.said, turn, late)
 
 
 def undo_answers(
@@ -226,14 +231,15 @@ def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage, 
         "judge": request.judge,
         "said": recorded.said,
         "at": now,
+        "late": recorded.late,
     }
 
 
-def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]]:
+def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[RecordedMessage]]:
     """All messages about these questions, in order."""
-    found: dict[str, list[str]] = {}
-    for question, said in connection.execute(_messages_about, {"wanted": wanted}):
-        found.setdefault(question, []).append(said)
+    found: dict[str, list[RecordedMessage]] = {}
+    for row in connection.execute(_messages_about, {"wanted": wanted}):
+        found.setdefault(row.question, []).append(RecordedMessage(*row))
     return found
 
 
@@ -289,7 +295,17 @@ _ready = (
 
 _asked = (
     sa.select(
-        questions.c.id, questions.c.study, questions.c.judge, questions.c.second, studies.c.state, judges.c.revoked
+        questions.c.id,
+        questions.c.study,
+        questions.c.judge,
+        questions.c.second,
+        questions.c.phase,
+        questions.c.stage,
+        studies.c.state,
+        studies.c.decided,
+        studies.c.phase.label("current"),
+        studies.c.evaluated_stages.label("evaluated"),
+        judges.c.revoked,
     )
     .join(studies, studies.c.id == questions.c.study)
     .join(judges, judges.c.id == questions.c.judge)
@@ -297,7 +313,7 @@ _asked = (
 )
 
 _messages_about = (
-    sa.select(messages.c.question, messages.c.said)
+    sa.select(messages.c.question, messages.c.said, messages.c.turn, messages.c.late)
     .where(messages.c.question.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(messages.c.question, messages.c.turn)
 )

@@ -129,6 +129,7 @@ messages = sa.Table(
     sa.Column("judge", sa.Text, nullable=False),
     sa.Column("said", sa.Text, nullable=False, comment="a, b, yes, no, tie, skip or undo."),
     sa.Column("at", sa.Float, nullable=False),
+    sa.Column("late", sa.Boolean, nullable=False, comment="It came after its stage was evaluated: it does not count."),
     sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is there, negative where there is none."),
     sa.Column("quarantine", sa.Text, comment="Why it cannot enter the log, as a sentence; usually null."),
     sa.UniqueConstraint("question", "turn"),
