@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 BEYOND := anytime people limits delta minimisation checks forecast contextual horizon
 
-.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test
+.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test race-test
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ crash-test: $(READY) debian  ## kill the service 200 times under load from 50 ju
 load-test: $(READY) debian  ## answers per second with 200 judges, compared with a bare handler
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py postgresql
+
+race-test: $(READY) debian  ## 100,000 contradicting requests at once, over workers whose clocks differ, on both databases
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_races.py sqlite
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_races.py postgresql
 
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_day.py

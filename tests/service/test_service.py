@@ -1,5 +1,6 @@
 """The service over HTTP, on SQLite and PostgreSQL alike."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,7 +64,8 @@ def test_the_same_answer_again_is_the_same_and_another_is_refused(service: InPro
     judge = service.judge(one)
     question = judge.lease()["questions"][0]
     first = judge.answer(question["id"], "a")
-    assert judge.answer(question["id"], "a") == first == {"question": question["id"], "answer": "a", "turn": 0}
+    told = {"question": question["id"], "answer": "a", "turn": 0, "late": False}
+    assert judge.answer(question["id"], "a") == first == told
     assert "undo" in judge.answer(question["id"], "b", status=409)["detail"]
     judge.answer(question["id"], "skip", status=409)
     service.planner.round()
@@ -91,7 +93,9 @@ def test_questions_belong_to_the_judge_they_were_handed_to(service: InProcessSer
     assert well(service)
 
 
-def test_an_expired_question_is_not_waited_for_and_its_late_answer_still_counts(service: InProcessService) -> None:
+def test_an_expired_question_is_not_waited_for_and_its_late_answer_does_not_count(
+    service: InProcessService,
+) -> None:
     one = service.begin(lease=60)
     assert service.get(f"/studies/{service.begin()}")["lease"] == 120  # unless told otherwise
     jo, flo = service.judge(one), service.judge(one, "flo")
@@ -106,9 +110,19 @@ def test_an_expired_question_is_not_waited_for_and_its_late_answer_still_counts(
     given_up = service.get(f"/studies/{one}")
     assert (given_up["waiting"], given_up["verdict"]["status"], given_up["verdict"]["questions"]) == (0, "open", 2)
     assert jo.lease(1)["questions"][0]["id"] != late["id"]  # a new question is asked
-    assert jo.answer(late["id"], "a")["answer"] == "a"
+    shown, evidence = service.get(f"/studies/{one}/result"), service.get(f"/studies/{one}/history")[-1]["evidence"]
+    told = {"question": late["id"], "answer": "a", "turn": 0, "late": True}
+    assert jo.answer(late["id"], "a") == told
+    flo.answer(flo.lease(1)["questions"][0]["id"], "a")
+    service.now += 61  # whatever else is held expires, so that there is something to evaluate
     service.planner.round()
-    assert service.get(f"/studies/{one}")["answers"] == 3
+    assert jo.answer(late["id"], "a") == told  # sent again
+    assert service.get(f"/studies/{one}")["answers"] == 4
+    after = service.get(f"/studies/{one}/result")
+    assert after["questions"] == shown["questions"] + 1  # flo's
+    assert evidence != service.get(f"/studies/{one}/history")[-1]["evidence"]
+    exported = service.client.get(f"/studies/{one}/export?what=answers&format=jsonl", headers=ADMIN).text
+    assert [json.loads(line)["late"] for line in exported.splitlines()] == [False, False, True, False]
     assert well(service)
 
 
@@ -141,7 +155,8 @@ def test_skip_tie_and_an_answer_after_a_skip(service: InProcessService) -> None:
     judge.answer(tied["id"], "tie")
     judge.answer(tied["id"], "a", status=409)
     judge.answer(skipped["id"], "tie", status=409)
-    assert judge.answer(skipped["id"], "b") == {"question": skipped["id"], "answer": "b", "turn": 1}
+    told = {"question": skipped["id"], "answer": "b", "turn": 1, "late": False}
+    assert judge.answer(skipped["id"], "b") == told
     assert judge.answer(skipped["id"], "b")["turn"] == 1
     assert judge.answer(skipped["id"], "skip")["turn"] == 0  # the first request, sent again
     service.planner.round()
@@ -239,7 +254,7 @@ def test_items_change_midway_in_a_new_phase(service: InProcessService) -> None:
     service.planner.round()
     shown = service.get(f"/studies/{one}")
     assert (shown["answers"], [item["name"] for item in shown["items"]]) == (0, ["red", "blue", "grey"])
-    judge.answer(old["id"], "a")  # of the phase before: stored, without effect
+    assert judge.answer(old["id"], "a")["late"]  # of the phase before: stored, without effect
     service.planner.round()
     assert service.get(f"/studies/{one}")["answers"] == 0
     asked = {each[side]["name"] for each in judge.lease(3)["questions"] for side in ("a", "b")}

@@ -177,6 +177,28 @@ def test_an_answer_after_the_stage_was_closed_is_logged_and_changes_nothing() ->
     assert Session.replay(one.to_lines()).verdict().to_json() == said
 
 
+@pytest.mark.parametrize("evaluate", [Session.verdict, Session.progress, lambda one: one.ask(1)])
+def test_an_answer_after_its_stage_was_evaluated_is_late_and_changes_no_evidence(evaluate: Any) -> None:
+    one = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0], "grey": [0.5, 0.6]}), seed=3)
+    questions = one.ask(6)
+    for question in questions[1:]:
+        one.tell(question.id, question.id % 2)
+    one.skip(questions[0].id)
+    evaluate(one)
+    # What an answer that never came would have led to.
+    without = Session.replay(one.to_lines()).verdict().to_json()
+    one.tell(questions[0].id, 1, judge="ann")
+    assert one.late == {questions[0].id}
+    assert one.log[-1] == {"event": "answer", "id": questions[0].id, "answer": 1, "late": True, "judge": "ann"}
+    assert one.answered == 6
+    again = Session.replay(one.to_lines())
+    for session in (one, again):
+        assert session.verdict().to_json() == without
+        assert session.late == {questions[0].id}
+        with pytest.raises(InvalidInput, match="can no longer be undone"):
+            session.undo(questions[0].id)
+
+
 def test_a_policy_that_cannot_close_says_so() -> None:
     one = Session(WORLD.problem, RageLinear(delta=0.3, missing="refuse"), seed=5)
     questions = one.ask(10**4)

@@ -128,7 +128,7 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(
         ready.wait()
         results = []
         for question in held:
-            request = SubmitAnswer(one, judge.id, question["id"], "ab"[number % 2], service.now)
+            request = SubmitAnswer(one, judge.id, question["id"], "ab"[number % 2])
             future = (other if number % 3 else service.parts.group_commit).submit(submit_answers, request)
             results.append(future.exception() or future.result())
         return results
@@ -147,22 +147,21 @@ def test_many_threads_answer_the_same_question_and_one_answer_stands(
     assert wrong(service.parts.database) == []
 
 
-def test_what_another_process_recorded_a_moment_before_counts(
-    service: InProcessService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_process_recorded_a_moment_before_counts(service: InProcessService, database_url: str) -> None:
     one = service.begin()
     judge = service.judge(one)
     skipped, answered = (question["id"] for question in judge.lease(2)["questions"])
-    judge.answer(skipped, "skip")
-    judge.answer(answered, "a")
-    stale: list[dict[str, list[str]]] = [{}]  # read before those two were committed
-    read = question_queue._record
-    monkeypatch.setattr(question_queue, "_record", lambda *about: stale.pop() if stale else read(*about))
-    requests = [
-        SubmitAnswer(one, judge.id, *said, service.now) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))
-    ]
-    with service.parts.database.writing() as connection:
-        late, other, again = submit_answers(service.parts.database, connection, requests)
+    first = [SubmitAnswer(one, judge.id, skipped, "skip"), SubmitAnswer(one, judge.id, answered, "a")]
+    then = [SubmitAnswer(one, judge.id, *said) for said in ((skipped, "b"), (answered, "b"), (answered, "a"))]
+    second = Database(database_url)
+    with second.writing() as connection:  # as another process would
+        question_queue.lock_judges(connection, first)
+        submit_answers(second, connection, first)
+        waiting = [service.parts.group_commit.submit(submit_answers, request) for request in then]
+        with pytest.raises(TimeoutError):  # not before that process has committed
+            waiting[0].result(timeout=0.3)
+    late, other, again = (future.exception() or future.result() for future in waiting)
+    second.close()
     assert late == RecordedMessage(skipped, "b", 1)  # an answer after a skip counts
     assert isinstance(other, Conflict)
     assert again == RecordedMessage(answered, "a", 0)
@@ -191,7 +190,7 @@ def test_a_planner_that_was_overtaken_writes_nothing(service: InProcessService) 
     one = service.begin()
     judge = service.judge(one)
     lease = service.planner._held[one]
-    later = Planner(service.parts.database, clock=lambda: service.now)
+    later = Planner(service.parts.database)
     for question in judge.lease(2)["questions"]:
         judge.answer(question["id"], "a")
     assert not later.round()  # the first one's lease holds
@@ -282,8 +281,29 @@ def test_backup_and_restore_as_the_manual_says(
 
 def check_copy(url: str, one: str) -> None:
     copy = open_database(url)
-    Planner(copy, clock=lambda: 2e6).round()
+    copy.clock = lambda: 2e6
+    Planner(copy).round()
     assert wrong(copy) == []
     with copy.reading() as connection:
         assert studies.get(connection, one)["answers"] == 1
     copy.close()
+
+
+def test_as_many_questions_are_planned_as_all_waiting_judges_want(service: InProcessService) -> None:
+    one = service.begin()
+    judges = [service.judge(one, f"judge {number}") for number in range(20)]
+    service.judge(one, "first").lease(3)  # all that were ready
+    service.now += 3  # so that what was handed out lately does not count
+    for _ in range(2):  # asking again adds nothing to the wish
+        assert [judge.lease(1)["questions"] for judge in judges] == [[]] * 20
+    service.planner.round()
+    with service.parts.database.reading() as connection:
+        ready = sa.select(sa.func.count()).where(questions.c.study == one, questions.c.judge.is_(None))
+        assert connection.execute(ready).scalar_one() == 20
+    assert [len(judge.lease(1)["questions"]) for judge in judges] == [1] * 20
+    gone = service.judge(one, "gone")
+    gone.lease(100)
+    service.now += 11  # a judge who went away is not planned for
+    service.planner.round()
+    with service.parts.database.reading() as connection:
+        assert connection.execute(ready).scalar_one() < 100

@@ -54,10 +54,10 @@ class InProcessService:
         self.now = 1_000_000.0
         self.app = create_app(Settings(database=url, token_hash=hash_token(TOKEN), **settings))
         self.parts = self.app.state.service
-        self.parts.clock = lambda: self.now
+        self.parts.clock = self.parts.database.clock = lambda: self.now
         self.parts.patience = 0.0  # planners run when a test calls them
         self.client = Client(self.app)
-        self.planner = Planner(self.parts.database, clock=lambda: self.now)
+        self.planner = Planner(self.parts.database)
 
     def close(self) -> None:
         self.client.close()

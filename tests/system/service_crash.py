@@ -140,7 +140,7 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
         kind, number, judge = event["event"], event.get("id", 0), event.get("judge")
         before = len(session.log)
         if kind == "answer":
-            session.tell(number, event["answer"], judge=judge)
+            session.tell(number, event["answer"], judge=judge, late=event.get("late", False))
         elif kind in ("skip", "tie"):
             getattr(session, kind)(number, judge=judge)
         elif kind == "undo":

@@ -63,7 +63,8 @@ class Day:
         self, database: Database, clock: list[float], policy: dict[str, Any], gaps: tuple[float, float], seed: int
     ) -> None:
         self.database, self.clock = database, clock
-        self.planner, self.planned = Planner(database, clock=lambda: clock[0]), -math.inf
+        database.clock = lambda: clock[0]
+        self.planner, self.planned = Planner(database), -math.inf
         self.rng = np.random.default_rng([seed, 24])
         features = self.rng.normal(size=(3, 2))
         features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -96,7 +97,7 @@ class Day:
                 self.planned = self.clock[0]
                 self.planner.round()
             if held is None:
-                taken = self.ask(lease_questions, LeaseQuestions(self.study, judge, 2, self.clock[0]))
+                taken = self.ask(lease_questions, LeaseQuestions(self.study, judge, 2))
                 if not taken.open:
                     break
                 held = taken.questions[0] if taken.questions else None
@@ -134,17 +135,15 @@ class Day:
         kind = rng.random()
         said = "a" if rng.random() < expit(behind) else "b"
         said = "tie" if kind < 0.1 else "skip" if kind < 0.13 else said
-        outcome = self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], said, now))
+        outcome = self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], said))
         if isinstance(outcome, Conflict):
             return None
         counts["ties" if said == "tie" else "skips" if said == "skip" else "answers"] += 1
         counts["late"] += question["leased_until"] is not None and now > question["leased_until"]
-        if rng.random() < 0.03 and not isinstance(
-            self.ask(undo_answers, UndoAnswer(self.study, judge, now + 0.1)), Conflict
-        ):
+        if rng.random() < 0.03 and not isinstance(self.ask(undo_answers, UndoAnswer(self.study, judge)), Conflict):
             counts["undone"] += 1
             again = "a" if rng.random() < expit(behind) else "b"
-            self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], again, now + 0.2, turn=2))
+            self.ask(submit_answers, SubmitAnswer(self.study, judge, question["id"], again, turn=2))
         if rng.random() < 0.03:
             return None  # the visit is over
         # Hard questions take longer, and a win of the first shown is clicked faster: delays depend on answers.

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from html import escape
 from typing import Any
 
-import sqlalchemy as sa
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -29,9 +28,8 @@ from surepick.service.dependencies import (
 from surepick.service.middleware import RequestLimits
 from surepick.service.models import Health, Name, TokenIn
 from surepick.service.settings import Settings
-from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, open_database
+from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, log, open_database
 from surepick.store.database import UNAVAILABLE, reason_of
-from surepick.store.schema import messages
 from surepick.store.studies import image
 
 router = APIRouter(tags=["site"])
@@ -39,6 +37,9 @@ router = APIRouter(tags=["site"])
 RETRY_AFTER_SECONDS = 5
 
 logger = logging.getLogger("surepick.service")
+
+LATE_SECONDS = 60.0
+"""A message that has waited longer for its log is an alarm: usually it takes less than a second."""
 
 STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
 
@@ -80,10 +81,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 @router.get("/health")
 def health(service: ServiceDep) -> Health:
-    """Whether the database answers."""
+    """Whether the database answers, and whether judges' messages are counted; `verify` and the dashboard say more."""
     with service.database.reading() as connection:
-        waiting = connection.execute(sa.select(sa.func.count()).where(messages.c.seq.is_(None))).scalar_one()
-    return Health(status="ok", database=service.database.url.get_backend_name(), version=__version__, waiting=waiting)
+        counts = log.message_counts(connection)
+        late = counts.waiting > 0 and counts.oldest < service.database.now(connection) - LATE_SECONDS
+    return Health(
+        status="degraded" if late or counts.quarantined else "ok",
+        database=service.database.url.get_backend_name(),
+        version=__version__,
+        waiting=counts.waiting,
+        quarantined=counts.quarantined,
+    )
 
 
 @router.post("/login", status_code=204)

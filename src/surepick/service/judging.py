@@ -63,7 +63,7 @@ async def take_questions(
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
-        wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held), service.clock())
+        wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held))
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or now() >= end:
             # Reading blocks its thread, and the event loop serves everybody: so in another thread.
@@ -94,16 +94,16 @@ async def answer(study: StudyId, body: AnswerIn, judge: InvitedJudge, service: S
     """Answer a question, skip it, or say that it is a tie. Acknowledged when it is stored; the same again is the same.
 
     Something else than before is refused (409) until the first answer is undone, except an answer after a skip, which
-    counts.
+    counts unless it is late.
     """
-    given = SubmitAnswer(study, judge.judge, body.question, body.answer, service.clock(), body.turn)
+    given = SubmitAnswer(study, judge.judge, body.question, body.answer, body.turn)
     recorded: RecordedMessage = await service.write(submit_answers, given)
-    return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn)
+    return AnswerOut(question=recorded.question, answer=recorded.said, turn=recorded.turn, late=recorded.late)
 
 
 @router.post("/studies/{study}/undo")
 async def undo(study: StudyId, body: UndoIn, judge: InvitedJudge, service: ServiceDep) -> UndoOut:
     """Take back your last answer, skip or tie, until its stage has been evaluated; answer again with `turn`."""
-    wanted = UndoAnswer(study, judge.judge, service.clock(), body.question)
+    wanted = UndoAnswer(study, judge.judge, body.question)
     undone: RecordedMessage = await service.write(undo_answers, wanted)
     return UndoOut(question=undone.question, turn=undone.turn + 1)

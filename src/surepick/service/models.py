@@ -166,6 +166,7 @@ class AnswerOut(BaseModel):
     question: str
     answer: str
     turn: int
+    late: Annotated[bool, Field(description="Its stage had been evaluated before: it is kept, but does not count.")]
 
 
 class InvitationOut(BaseModel):
@@ -280,9 +281,10 @@ class Consequence(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service works."""
+    """Whether the service works. Degraded: it runs, but messages of judges are not counted as they should be."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "degraded"]
     database: str
     version: str
     waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
+    quarantined: Annotated[int, Field(description="Messages that cannot enter a log, of studies not archived.")]

@@ -57,6 +57,11 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         "answers": row["answers"],
         "judges": people,
         "notice": row["notice"],
+        "quarantined": [
+            {name: message[name] for name in ("question", "turn", "judge", "said", "at")}
+            | {"reason": message["quarantine"]}
+            for message in log.quarantined(connection, row["id"])
+        ],
         "verdict": verdict(row),
         "insight": None if row["insight"] is None else json.loads(row["insight"]),
         "forecast": forecast(row),
@@ -157,7 +162,7 @@ def _answers(connection: sa.Connection, study: str) -> Table:
         sa.select(messages, questions.c.first, questions.c.second, questions.c.phase, questions.c.stage)
         .join(questions, questions.c.id == messages.c.question)
         .where(messages.c.study == study)
-        .order_by(messages.c.at, messages.c.question, messages.c.turn)
+        .order_by(messages.c.id)
     )
     rows = list(connection.execute(wanted).mappings())
     last = {row["question"]: row["turn"] for row in rows}  # rows of a question are in the order of their turns
@@ -178,6 +183,7 @@ def _answers(connection: sa.Connection, study: str) -> Table:
                 "stands": row["turn"] == last[row["question"]] and row["said"] != "undo",
                 "phase": row["phase"],
                 "stage": row["stage"],
+                "late": row["late"],
             }
         )
     return table

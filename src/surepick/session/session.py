@@ -88,6 +88,7 @@ class Session:
         self._stages: list[StageProgress] = []
         self._questions: dict[int, Question] = {}
         self._answers: dict[int, int] = {}
+        self._late: set[int] = set()
         self._changed: set[int] = set()
         self._evaluated = 0
         self._logged_evaluations = 0
@@ -160,8 +161,15 @@ class Session:
             asked.append(self._questions[number])
         return asked
 
-    def tell(self, question: int, answer: int, *, judge: str | None = None, cost: float | None = None) -> None:
-        """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing."""
+    def tell(
+        self, question: int, answer: int, *, judge: str | None = None, cost: float | None = None, late: bool = False
+    ) -> None:
+        """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing.
+
+        An answer to a skipped question whose stage has been evaluated meanwhile is late, and so is every one after the
+        verdict: it is logged as such (see `late`) and changes no evidence, since whether it was given may depend on
+        what the evaluation showed. With `late` the caller says so of an answer that came too late elsewhere.
+        """
         known = self._question(question)
         if isinstance(answer, str) or answer not in (0, 1):
             raise InvalidInput(
@@ -175,7 +183,9 @@ class Session:
                 f"Question {question} was answered {given} before and {int(answer)} now; undo({question}) takes the "
                 "first answer back."
             )
-        self._do({"event": "answer", "id": known.id, "answer": int(answer)} | _source(judge, cost))
+        late = late or known.stage < self._evaluated or self._verdict is not None
+        event = {"event": "answer", "id": known.id, "answer": int(answer)} | ({"late": True} if late else {})
+        self._do(event | _source(judge, cost))
 
     def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """An answer is no longer expected; one that comes before the stage is evaluated still counts."""
@@ -217,8 +227,13 @@ class Session:
 
     @property
     def answered(self) -> int:
-        """Number of answers filed."""
+        """Number of answers filed, late ones included."""
         return len(self._answers)
+
+    @property
+    def late(self) -> frozenset[int]:
+        """Questions whose answer came after their stage had been evaluated; it is logged and not counted."""
+        return frozenset(self._late)
 
     @property
     def final(self) -> Verdict | None:
@@ -368,14 +383,22 @@ class Session:
         )
 
     def _on_answer(self, event: Event) -> None:
-        self._count(event["id"], event["answer"], 1)
+        if event.get("late"):  # no longer waited for, and missing in the evidence
+            self._late.add(event["id"])
+            stage = self._stages[self._questions[event["id"]].stage]
+            stage.outstanding.discard(event["id"])
+            stage.without_answer.add(event["id"])
+        else:
+            self._count(event["id"], event["answer"], 1)
         self._answers[event["id"]] = event["answer"]
 
     def _on_undo(self, event: Event) -> None:
         question = event["id"]
-        if question in self._answers:
-            self._count(question, self._answers.pop(question), -1)
+        answer = self._answers.pop(question, None)
+        if answer is not None and question not in self._late:
+            self._count(question, answer, -1)
         else:
+            self._late.discard(question)
             stage = self._stages[self._questions[question].stage]
             stage.without_answer.discard(question)
             stage.outstanding.add(question)

@@ -4,7 +4,8 @@
 row. What the store refuses besides unusable input is here too: `NotFound`, `Conflict`, `Forbidden`.
 """
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -27,6 +28,7 @@ UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceEr
 """What is raised while the database is away, locked, full or read-only. Nothing is wrong with the request."""
 
 _WRITES = "surepick_writes"
+_EPOCH = sa.select(sa.extract("epoch", sa.func.clock_timestamp()))
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
 
 
@@ -47,18 +49,20 @@ class Database:
 
     PostgreSQL runs at its default isolation, READ COMMITTED. Whoever decides by what was read locks the row first
     (SELECT ... FOR UPDATE) or puts the condition into the UPDATE itself, which PostgreSQL checks again after it waited
-    for the row. Rows of one table are locked in the order of their keys. Where two transactions wait for each other all
-    the same, PostgreSQL ends one of them, and its work is repeated (`GroupCommit`, `Planner.round`). SQLite has one
-    write transaction at a time.
+    for the row. Every transaction locks in one order, so no two of them wait for each other: studies, judges, then what
+    belongs to them (questions, messages, events), and streams last; rows of one table in the order of their keys.
+    SQLite has one write transaction at a time.
     """
 
     def __init__(self, url: str) -> None:
         self.url = clean_url(url)
         if self.url.get_backend_name() == "sqlite":
+            self.clock: Callable[[], float] | None = time.time  # all processes are on the machine of the file
             self._engine = sa.create_engine(self.url, connect_args={"timeout": BUSY_SECONDS})
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         else:
+            self.clock = None  # the server's; tests set another
             self._engine = sa.create_engine(
                 self.url,
                 pool_pre_ping=True,
@@ -76,6 +80,18 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether it is SQLite: one writer at a time, no row locks needed."""
         return self._engine.dialect.name == "sqlite"
+
+    def now(self, connection: sa.Connection | None = None) -> float:
+        """Seconds since 1970 by the one clock that all processes on this database share.
+
+        Deadlines of leases are set and compared by it. Clocks of two servers may differ by more than a lease.
+        """
+        if self.clock is not None:
+            return self.clock()
+        if connection is None:
+            with self.reading() as own:
+                return self.now(own)
+        return float(connection.execute(_EPOCH).scalar_one())
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -115,8 +131,8 @@ class Lease:
     """Columns by which at most one holder works on a row at a time; a holder that died keeps it until a deadline only.
 
     A row is available when nobody holds it or the deadline has passed. To claim is an UPDATE with that condition:
-    whoever changes the row has it. To renew is to move the deadline, to release is to clear it. Deadlines are compared
-    with the clock of the process that asks, so clocks of machines on one database must agree to well within a lease.
+    whoever changes the row has it. To renew is to move the deadline, to release is to clear it. Deadlines are set and
+    compared by the database's clock (`Database.now`).
 
     A deadline alone does not stop a slow holder that believes in an expired lease. Where that matters the row has a
     term as well, which grows with every change of the holder and which each of its transactions compares

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from surepick.errors import SurepickError
 from surepick.store.database import UNAVAILABLE, Database
+from surepick.store.question_queue import JudgeRequest, lock_judges
 
 MOST_REQUESTS = 500
 """Requests that share a transaction at most: a larger one would let its first request wait too long."""
@@ -67,8 +68,11 @@ class GroupCommit:
 
     def _commit(self, jobs: list[_Job]) -> None:
         results: list[Any] = []
+        # Judges' requests before those of streams, else in the order they came: all rows are locked in one order then.
+        jobs = sorted(jobs, key=lambda job: not isinstance(job[1], JudgeRequest))
         try:
             with self._database.writing() as connection:
+                lock_judges(connection, [request for _, request, _ in jobs if isinstance(request, JudgeRequest)])
                 for handler, group in groupby(jobs, key=lambda job: job[0]):
                     results.extend(handler(self._database, connection, [request for _, request, _ in group]))
         except Exception as error:  # from the database, or a bug: the whole transaction was rolled back

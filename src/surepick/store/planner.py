@@ -4,11 +4,11 @@ Any number of planners, in any processes and on any machines, can share a databa
 plans it (`StudyLease`); each of its transactions begins by locking the study and checking the lease's term, so one that
 was overtaken writes nothing. A round does for each study with work:
 
-    1. ingest    messages and expired questions become events; stages that are answered now can no longer be undone
+    1. ingest    all messages and expired questions become events; stages answered now can no longer be undone
     2. plan      the session plans or evaluates, however long that takes
     3. publish   new stages, questions and the verdict are written
 
-Steps 1 and 3 are one short transaction each; during step 2 none is open, so judges are not held up by it. Only a final
+Steps 1 and 3 are short transactions; during step 2 none is open, so judges are not held up by it. Only a final
 verdict waits for the disk: everything else would be derived again from the messages, which are durable before they are
 acknowledged.
 """
@@ -17,8 +17,6 @@ import json
 import logging
 import math
 import secrets
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +27,8 @@ from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
 from surepick.store.database import Database
-from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, messages, questions, studies
+from surepick.store.question_queue import WISH_SECONDS
+from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, judges, messages, questions, studies
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -92,25 +91,18 @@ class StudyLease:
 class Planner:
     """Plans studies, one after the other; `round` is called again and again."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        name: str | None = None,
-        linger: float = 0.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, database: Database, *, name: str | None = None, linger: float = 0.0) -> None:
         self.name = name or secrets.token_urlsafe(9)
         self._linger = linger  # seconds that messages wait, so that several enter the log in one transaction
         self._database = database
-        self._clock = clock
+        self._clock = database.now
         self._held: dict[str, StudyLease] = {}
         self._retry_from: dict[str, float] = {}
 
     def round(self) -> bool:
         """Plan every study that has work, once; whether there was any."""
-        now = self._clock()
         with self._database.reading() as connection:
+            now = self._clock(connection)
             messages_due, questions_due = studies_due(connection, self.name, now, self._linger)
         waiting = {study for study, lease in self._held.items() if lease.waits}
         evaluation_due = {study for study, lease in self._held.items() if lease.evaluation_due(now)}
@@ -141,7 +133,7 @@ class Planner:
         if held:
             with self._database.writing(durable=False) as connection:
                 ours = (studies.c.planner == self.name, studies.c.id.in_(held))
-                PLANNER_LEASE.extend(connection, *ours, until=self._clock() + LEASE_SECONDS)
+                PLANNER_LEASE.extend(connection, *ours, until=self._clock(connection) + LEASE_SECONDS)
 
     def _plan_study(self, study: str) -> None:
         lease = self._claim(study)
@@ -153,6 +145,11 @@ class Planner:
             self._top_up(study, lease)
             if lease.evaluation_due(self._clock()):
                 self._evaluate(study, lease)
+        except log.SessionBroken as broken:
+            self._held.pop(study, None)
+            with self._database.writing() as connection:
+                self._lock(connection, study, lease)
+                log.quarantine(connection, broken.message, str(broken))
         except BaseException:
             self._held.pop(study, None)  # the session may be ahead of the database; the next claim replays the log
             raise
@@ -187,24 +184,32 @@ class Planner:
 
     def _ingest(self, study: str, lease: StudyLease) -> None:
         """Append judges' messages and expired questions to the log; count the stages that are answered by that."""
-        now, session = self._clock(), lease.session
+        while not self._ingest_some(study, lease):
+            pass
+
+    def _ingest_some(self, study: str, lease: StudyLease) -> bool:
+        """One transaction of `_ingest`; whether all messages are in the log."""
+        session = lease.session
         with self._database.writing(durable=False) as connection:
             self._lock(connection, study, lease)
-            head = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
-            if head == lease.head:
-                return
+            now = self._clock(connection)
+            head, everything = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
             # Committed before the session evaluates these stages: from here on `undo_answers` refuses to change them,
-            # so no judge can take back an answer after its stage was evaluated.
-            stages = max(lease.evaluated_stages, session.answered_stages)
+            # so no judge can take back an answer after its stage was evaluated. Not before all messages are in, since
+            # the next one may be the undo of an answer that was just ingested.
+            stages = max(lease.evaluated_stages, session.answered_stages) if everything else lease.evaluated_stages
+            if (head, stages) == (lease.head, lease.evaluated_stages):
+                return everything
             self._update(connection, study, head=head, evaluated_stages=stages, answers=session.answered)
         lease.head, lease.written, lease.evaluated_stages, lease.waits = head, len(session.log), stages, False
+        return everything
 
     def _top_up(self, study: str, lease: StudyLease) -> None:
         """Plan as many questions as are wanted."""
         if lease.session.final is not None or lease.waits:
             return
         with self._database.reading() as connection:
-            wanted = questions_wanted(connection, study, lease.phase, self._clock())
+            wanted = questions_wanted(connection, study, lease.phase, self._clock(connection))
         if wanted < 1:
             return
         notice, asked = "", []
@@ -213,7 +218,7 @@ class Planner:
         except CannotClose as error:
             notice = str(error)
         lease.waits = len(asked) < wanted
-        self._publish(study, lease, asked, lease.session.final, notice=notice, demand=0)
+        self._publish(study, lease, asked, lease.session.final, notice=notice)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
@@ -231,15 +236,16 @@ class Planner:
         self, study: str, lease: StudyLease, asked: list[Question], verdict: Verdict | None, **changes: Any
     ) -> None:
         """Write the session's new events, the questions asked and the verdict, in one transaction."""
-        now, entries = self._clock(), lease.session.log[lease.written :]
+        entries = lease.session.log[lease.written :]
         head = lease.head + len(entries)
         if verdict is not None:
             changes |= {"verdict": json.dumps(verdict.to_json())}
             if verdict.status.final:
-                changes |= {"decided": now, "certificate": _certificate(lease.session, verdict)}
+                changes |= {"certificate": _certificate(lease.session, verdict)}
         # A final verdict must not be shown and then lost: judges were told that the study is over.
         with self._database.writing(durable=verdict is not None and verdict.status.final) as connection:
             self._lock(connection, study, lease)
+            now = self._clock(connection)
             log.append(connection, study, lease.phase, lease.head, entries, now)
             if asked:
                 connection.execute(
@@ -247,11 +253,14 @@ class Planner:
                 )
             if verdict is not None:
                 _record_evaluation(connection, study, lease.phase, head, lease.session.answered, verdict, now)
+                if verdict.status.final:
+                    changes |= {"decided": now}
             self._update(connection, study, head=head, **changes)
         lease.head, lease.written = head, len(lease.session.log)
 
     def _update(self, connection: sa.Connection, study: str, **changes: Any) -> None:
-        PLANNER_LEASE.extend(connection, studies.c.id == study, until=self._clock() + LEASE_SECONDS, **changes)
+        until = self._clock(connection) + LEASE_SECONDS
+        PLANNER_LEASE.extend(connection, studies.c.id == study, until=until, **changes)
 
 
 def release(database: Database, planner: str, study: str | None = None) -> None:
@@ -266,24 +275,24 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
 
     Only such as this planner may claim. Messages are due when they are `linger` seconds old.
     """
-    known = {"holder": planner, "now": now, "before": now - linger}
+    known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
     ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
-    low = {
-        row.id
-        for row in connection.execute(_supply, known | {"since": now - AHEAD_SECONDS})
-        if row.ready < _wanted(row.recent, row.demand)
-    }
+    low = {row.id for row in connection.execute(_supply, known) if row.ready < _wanted(row.recent, row.demand)}
     return ingest, low
 
 
 def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float) -> int:
     """How many more questions should be ready."""
-    row = connection.execute(_supply_of_one, {"the_study": study, "since": now - AHEAD_SECONDS}).first()
+    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now)).first()
     return 0 if row is None or row.phase != phase else _wanted(row.recent, row.demand) - row.ready
 
 
+def _recently(now: float) -> dict[str, float]:
+    return {"since": now - AHEAD_SECONDS, "wished_since": now - WISH_SECONDS}
+
+
 def _wanted(recent: int, demand: int) -> int:
-    """Questions that should be ready, by how many were handed out lately and how many a judge asked for in vain."""
+    """Questions that should be ready, by how many were handed out lately and how many judges wait for."""
     return min(max(READY + math.ceil(AHEAD_SHARE * recent), demand), MOST_READY)
 
 
@@ -335,7 +344,12 @@ _with_messages = (
     sa.select(messages.c.study)
     .distinct()
     .join(studies, studies.c.id == messages.c.study)
-    .where(messages.c.seq.is_(None), messages.c.at <= sa.bindparam("before"), PLANNER_LEASE.available)
+    # One from the future is due too: the clock was set back, and would keep it waiting for as long.
+    .where(
+        messages.c.seq.is_(None),
+        sa.or_(messages.c.at <= sa.bindparam("before"), messages.c.at > sa.bindparam("now")),
+        PLANNER_LEASE.available,
+    )
 )
 
 _with_expired = (
@@ -357,6 +371,16 @@ _recent = (
     .scalar_subquery()
     .label("recent")
 )
-_supply_of_all = sa.select(studies.c.id, studies.c.phase, studies.c.demand, _ready, _recent).where(_askable)
+_demand = (
+    sa.select(sa.func.coalesce(sa.func.sum(judges.c.wanted), 0))
+    .where(
+        judges.c.study == studies.c.id,
+        judges.c.revoked.is_(False),
+        judges.c.wanted_at > sa.bindparam("wished_since"),
+    )
+    .scalar_subquery()
+    .label("demand")
+)
+_supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
 _supply = _supply_of_all.where(PLANNER_LEASE.available)
 _supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))

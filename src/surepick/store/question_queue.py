@@ -1,12 +1,16 @@
 """What judges do: lease questions, answer, skip, say "tie", undo. Handlers for `GroupCommit`, many requests at once.
 
+`GroupCommit` calls `lock_judges` before any handler. Requests of one judge are then carried out one after the other,
+over however many connections and workers they come.
+
 A message is one row, and its key (question, turn) makes it idempotent: the same message again changes nothing, another
 one for the same turn is refused. So a judge's page repeats a request until it is acknowledged, and no answer is lost or
-counted twice. An answer after a skip still counts; after an undo the question is open for another turn.
+counted twice. An answer after a skip still counts, unless its stage was evaluated before: then the judge is told that
+it is late. After an undo the question is open for another turn.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +24,23 @@ from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, s
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
 
+WISH_SECONDS = 10.0
+"""How long the planner remembers what a judge asked for in vain; one who still waits asks again."""
+
 
 @dataclass(frozen=True)
-class LeaseQuestions:
-    """A judge wants to hold n questions."""
+class JudgeRequest:
+    """Something that a judge of a study asks for."""
 
     study: str
     judge: str
+
+
+@dataclass(frozen=True)
+class LeaseQuestions(JudgeRequest):
+    """A judge wants to hold n questions."""
+
     n: int
-    now: float
 
 
 @dataclass(frozen=True)
@@ -43,24 +55,18 @@ class LeasedQuestions:
 
 
 @dataclass(frozen=True)
-class SubmitAnswer:
+class SubmitAnswer(JudgeRequest):
     """A judge's answer, skip or tie. Without a turn it is the first message, or an answer after a skip."""
 
-    study: str
-    judge: str
     question: str
     said: str
-    now: float
     turn: int | None = None
 
 
 @dataclass(frozen=True)
-class UndoAnswer:
+class UndoAnswer(JudgeRequest):
     """A judge takes back the last message; with a question, only if the message is about that one."""
 
-    study: str
-    judge: str
-    now: float
     question: str | None = None
 
 
@@ -71,16 +77,30 @@ class RecordedMessage:
     question: str
     said: str
     turn: int
+    late: bool = False
+    """Whether its stage had been evaluated before it came: it is kept, but does not count."""
+
+
+def lock_judges(connection: sa.Connection, requests: Sequence[JudgeRequest]) -> None:
+    """Lock the studies and the judges of all requests in a transaction, before it locks anything else.
+
+    The lock on a study is shared by judges and excludes the planner, which counts stages as evaluated under an
+    exclusive one: what a handler reads about a study holds until its commit. The lock on a judge is exclusive.
+    """
+    if requests and connection.dialect.name != "sqlite":  # there is one writer at a time on SQLite
+        connection.execute(_shared_studies, {"wanted": sorted({request.study for request in requests})}).all()
+        connection.execute(_locked_judges, {"wanted": sorted({request.judge for request in requests})}).all()
 
 
 def lease_questions(
     database: Database, connection: sa.Connection, requests: Sequence[LeaseQuestions]
 ) -> list[LeasedQuestions | SurepickError]:
     """Hand out questions, one judge after the other: those held already first, then new ones."""
-    return [_lease(connection, request) for request in requests]
+    now = database.now(connection)
+    return [_lease(connection, request, now) for request in requests]
 
 
-def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestions | SurepickError:
+def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> LeasedQuestions | SurepickError:
     row = connection.execute(_study_of_judge, {"the_study": request.study, "the_judge": request.judge}).first()
     if row is None:
         return NotFound(f"There is no judge of this link in study {request.study!r}.")
@@ -95,7 +115,7 @@ def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestion
     if missing:
         ready = {"the_study": request.study, "the_phase": row.phase, "n": missing}
         fresh = list(connection.execute(_ready, ready).mappings())
-    lease, now = float(json.loads(row.settings)["lease"]), request.now
+    lease = float(json.loads(row.settings)["lease"])
     given = (*held, *fresh)
     begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
     # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
@@ -106,49 +126,37 @@ def _lease(connection: sa.Connection, request: LeaseQuestions) -> LeasedQuestion
         request.judge,
         leased_at=sa.func.coalesce(questions.c.leased_at, now),
     )
-    if len(fresh) < missing:
-        # Tells the planner to prepare as many as one judge wants at once, which may be more than it keeps ready.
-        connection.execute(
-            sa.update(studies).where(studies.c.id == request.study, studies.c.demand < missing).values(demand=missing)
-        )
+    # Tells the planner how many questions it would take to serve every judge who waits. Not written at every attempt:
+    # a judge who waits makes ten of them in a second.
+    wanted = missing - len(fresh)
+    if wanted != row.wanted or (wanted and row.wanted_at < now - WISH_SECONDS / 4):
+        connection.execute(sa.update(judges).where(judges.c.id == request.judge).values(wanted=wanted, wanted_at=now))
     return LeasedQuestions(given, open=True, until=tuple(until))
 
 
 def submit_answers(
     database: Database, connection: sa.Connection, requests: Sequence[SubmitAnswer]
 ) -> list[RecordedMessage | SurepickError]:
-    """Put messages on record: three statements for all of them."""
+    """Put messages on record: a few statements for all of them."""
     wanted = sorted({request.question for request in requests})
     known = {row.id: row for row in connection.execute(_asked, {"wanted": wanted})}
-    while True:
-        results, rows = _fit_all(requests, known, _record(connection, wanted))
-        if not rows:
-            return results
-        # In the order of the key, so that two processes never wait for each other.
-        done = connection.execute(database.insert_new(messages), [rows[key] for key in sorted(rows)])
-        if done.rowcount == len(rows):
-            return results
-        # Another process committed some of these turns first. Its messages count: all are compared with them again.
-
-
-def _fit_all(
-    requests: Sequence[SubmitAnswer], known: Mapping[str, Any], record: dict[str, list[str]]
-) -> tuple[list[RecordedMessage | SurepickError], dict[tuple[str, int], dict[str, Any]]]:
-    """The result of each request, in order, and the rows that are not on record yet."""
+    record, now = _record(connection, wanted), database.now(connection)
     results: list[RecordedMessage | SurepickError] = []
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    rows: list[dict[str, Any]] = []
     for request in requests:
         before = record.setdefault(request.question, [])
         result = _fit(request, known.get(request.question), before)
         results.append(result)
         if isinstance(result, RecordedMessage) and result.turn == len(before):
-            before.append(result.said)
-            rows[result.question, result.turn] = _message_row(request, result)
-    return results, rows
+            before.append(result)
+            rows.append(_message_row(request, result, now))
+    if rows:
+        connection.execute(sa.insert(messages), rows)
+    return results
 
 
-def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMessage | SurepickError:
-    """Whether the message fits what is on record about its question; its turn if so."""
+def _fit(request: SubmitAnswer, question: Any, recorded: list[RecordedMessage]) -> RecordedMessage | SurepickError:
+    """Whether the message fits what is on record about its question; the message with its turn if so."""
     if question is None or question.study != request.study or question.judge != request.judge:
         return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
     if question.revoked:
@@ -156,6 +164,7 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
     words = SINGLE_WORDS if question.second is None else PAIR_WORDS
     if request.said not in words:
         return InvalidInput(f"The answer to this question must be one of {', '.join(words)}, got {request.said!r}.")
+    record = [message.said for message in recorded]
     last = record[-1] if record else None
     # Without a turn the message may be new or sent again. After an undo both would look alike, so the turn is required.
     turn = request.turn
@@ -168,7 +177,7 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
         turn = len(record) if late else again
     if turn < len(record):
         if record[turn] == request.said:
-            return RecordedMessage(request.question, request.said, turn)
+            return recorded[turn]
         return Conflict(
             f"This question has the answer {record[turn]!r} already and now got {request.said!r}; undo the first."
         )
@@ -176,20 +185,20 @@ def _fit(request: SubmitAnswer, question: Any, record: list[str]) -> RecordedMes
         return Conflict(f"Turn {turn} of this question does not follow what is on record; its next is {len(record)}.")
     if question.state not in ("running", "paused"):
         return Conflict(f"This study is {question.state} and takes no more answers.")
-    return RecordedMessage(request.question, request.said, turn)
+    late = question.decided is not None or question.phase != question.current or question.stage < question.evaluated
+    return RecordedMessage(request.question, request.said, turn, late)
 
 
 def undo_answers(
     database: Database, connection: sa.Connection, requests: Sequence[UndoAnswer]
 ) -> list[RecordedMessage | SurepickError]:
     """Take back the judge's last message, unless its stage was evaluated; the same request again changes nothing."""
-    return [_undo(connection, request) for request in requests]
+    now = database.now(connection)
+    return [_undo(connection, request, now) for request in requests]
 
 
-def _undo(connection: sa.Connection, request: UndoAnswer) -> RecordedMessage | SurepickError:
-    # A shared lock on the study, held until the commit: the planner locks the study before it counts a stage as
-    # evaluated, so that cannot happen between this check and the commit. Judges do not wait for each other.
-    study = connection.execute(_shared_study, {"the_study": request.study}).first()
+def _undo(connection: sa.Connection, request: UndoAnswer, now: float) -> RecordedMessage | SurepickError:
+    study = connection.execute(_study, {"the_study": request.study}).first()
     last = connection.execute(_last_message, {"the_study": request.study, "the_judge": request.judge}).first()
     if study is None or last is None:
         return NotFound("There is no answer of yours to undo.")
@@ -209,32 +218,41 @@ def _undo(connection: sa.Connection, request: UndoAnswer) -> RecordedMessage | S
             "it showed."
         )
     undone = RecordedMessage(last.question, "undo", last.turn + 1)
-    connection.execute(sa.insert(messages).values(**_message_row(request, undone)))
+    connection.execute(sa.insert(messages).values(**_message_row(request, undone, now)))
     connection.execute(sa.update(questions).where(questions.c.id == undone.question).values(answered=False))
     return undone
 
 
-def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage) -> dict[str, Any]:
+def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage, now: float) -> dict[str, Any]:
     return {
         "question": recorded.question,
         "turn": recorded.turn,
         "study": request.study,
         "judge": request.judge,
         "said": recorded.said,
-        "at": request.now,
+        "at": now,
+        "late": recorded.late,
     }
 
 
-def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[str]]:
+def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[RecordedMessage]]:
     """All messages about these questions, in order."""
-    found: dict[str, list[str]] = {}
-    for question, said in connection.execute(_messages_about, {"wanted": wanted}):
-        found.setdefault(question, []).append(said)
+    found: dict[str, list[RecordedMessage]] = {}
+    for row in connection.execute(_messages_about, {"wanted": wanted}):
+        found.setdefault(row.question, []).append(RecordedMessage(*row))
     return found
 
 
 _study_of_judge = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.settings, studies.c.decided, judges.c.revoked)
+    sa.select(
+        studies.c.state,
+        studies.c.phase,
+        studies.c.settings,
+        studies.c.decided,
+        judges.c.revoked,
+        judges.c.wanted,
+        judges.c.wanted_at,
+    )
     .join(judges, judges.c.study == studies.c.id)
     .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
 )
@@ -277,7 +295,17 @@ _ready = (
 
 _asked = (
     sa.select(
-        questions.c.id, questions.c.study, questions.c.judge, questions.c.second, studies.c.state, judges.c.revoked
+        questions.c.id,
+        questions.c.study,
+        questions.c.judge,
+        questions.c.second,
+        questions.c.phase,
+        questions.c.stage,
+        studies.c.state,
+        studies.c.decided,
+        studies.c.phase.label("current"),
+        studies.c.evaluated_stages.label("evaluated"),
+        judges.c.revoked,
     )
     .join(studies, studies.c.id == questions.c.study)
     .join(judges, judges.c.id == questions.c.judge)
@@ -285,15 +313,27 @@ _asked = (
 )
 
 _messages_about = (
-    sa.select(messages.c.question, messages.c.said)
+    sa.select(messages.c.question, messages.c.said, messages.c.turn, messages.c.late)
     .where(messages.c.question.in_(sa.bindparam("wanted", expanding=True)))
     .order_by(messages.c.question, messages.c.turn)
 )
 
-_shared_study = (
-    sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages, studies.c.decided)
-    .where(studies.c.id == sa.bindparam("the_study"))
-    .with_for_update(read=True)
+_study = sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages, studies.c.decided).where(
+    studies.c.id == sa.bindparam("the_study")
+)
+
+# FOR KEY SHARE waits for the planner's FOR UPDATE only, not for those who change the row, such as its insight.
+_shared_studies = (
+    sa.select(studies.c.id)
+    .where(studies.c.id.in_(sa.bindparam("wanted", expanding=True)))
+    .order_by(studies.c.id)
+    .with_for_update(read=True, key_share=True)
+)
+_locked_judges = (
+    sa.select(judges.c.id)
+    .where(judges.c.id.in_(sa.bindparam("wanted", expanding=True)))
+    .order_by(judges.c.id)
+    .with_for_update(key_share=True)
 )
 
 _last_message = (
@@ -303,6 +343,6 @@ _last_message = (
     .join(questions, questions.c.id == messages.c.question)
     .join(judges, judges.c.id == messages.c.judge)
     .where(messages.c.study == sa.bindparam("the_study"), messages.c.judge == sa.bindparam("the_judge"))
-    .order_by(messages.c.at.desc(), messages.c.turn.desc())
+    .order_by(messages.c.id.desc())
     .limit(1)
 )

@@ -1,8 +1,9 @@
 """The tables. The log (`events`) is the truth about a study; everything else the planner writes is derived from it.
 
 Judges write to `messages`, one row for each answer, skip, tie or undo, and are acknowledged when it is committed. The
-planner that holds the study's lease appends messages to the log, in an order that is then fixed, and writes what
-follows from them: stages, questions, the verdict.
+planner that holds the study's lease appends messages to the log, in the order of their ids, and writes what follows
+from them: stages, questions, the verdict. A message that contradicts the log is quarantined: kept with the reason and
+shown to the admin, so that it neither blocks the study nor disappears.
 
 A question is answered when an answer, a skip, a tie or its expiry is in the log. A stage counts as evaluated once all
 its questions are answered: its evidence may then be in a verdict. A study is decided when its verdict is final.
@@ -36,7 +37,6 @@ studies = sa.Table(
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("evaluated_stages", sa.Integer, nullable=False, comment="Stages of this phase that cannot be undone."),
     sa.Column("answers", sa.Integer, nullable=False, comment="Answers of this phase in the log."),
-    sa.Column("demand", sa.Integer, nullable=False, comment="Questions a judge asked for in vain."),
     sa.Column("verdict", sa.Text, comment="JSON of the last evaluation; final once its status is."),
     sa.Column("decided", sa.Float, comment="When the verdict became final."),
     sa.Column("certificate", sa.Text, comment="JSON, once there is a proved verdict."),
@@ -82,6 +82,8 @@ judges = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("revoked", sa.Boolean, nullable=False),
+    sa.Column("wanted", sa.Integer, nullable=False, server_default="0", comment="Questions asked for in vain ..."),
+    sa.Column("wanted_at", sa.Float, nullable=False, server_default="0", comment="... and when that was."),
 )
 
 questions = sa.Table(
@@ -120,23 +122,33 @@ sa.Index(
 messages = sa.Table(
     "messages",
     metadata,
-    sa.Column("question", sa.ForeignKey("questions.id"), primary_key=True),
-    sa.Column("turn", sa.Integer, primary_key=True, comment="Of the messages about one question, from 0."),
+    sa.Column("id", sa.Integer, primary_key=True, comment="In the order of arrival, whatever clocks say."),
+    sa.Column("question", sa.ForeignKey("questions.id"), nullable=False),
+    sa.Column("turn", sa.Integer, nullable=False, comment="Of the messages about one question, from 0."),
     sa.Column("study", sa.Text, nullable=False),
     sa.Column("judge", sa.Text, nullable=False),
     sa.Column("said", sa.Text, nullable=False, comment="a, b, yes, no, tie, skip or undo."),
     sa.Column("at", sa.Float, nullable=False),
-    sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is there."),
+    sa.Column("late", sa.Boolean, nullable=False, comment="It came after its stage was evaluated: it does not count."),
+    sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is there, negative where there is none."),
+    sa.Column("quarantine", sa.Text, comment="Why it cannot enter the log, as a sentence; usually null."),
+    sa.UniqueConstraint("question", "turn"),
 )
 
 sa.Index(
     "messages_not_in_log",
     messages.c.study,
-    messages.c.at,
+    messages.c.id,
     sqlite_where=messages.c.seq.is_(None),
     postgresql_where=messages.c.seq.is_(None),
 )
-sa.Index("messages_of_judge", messages.c.study, messages.c.judge, messages.c.at)
+sa.Index(
+    "messages_quarantined",
+    messages.c.study,
+    sqlite_where=messages.c.quarantine.is_not(None),
+    postgresql_where=messages.c.quarantine.is_not(None),
+)
+sa.Index("messages_of_judge", messages.c.study, messages.c.judge, messages.c.id)
 
 events = sa.Table(
     "events",

@@ -116,7 +116,6 @@ def create(
             head=len(session.log),
             evaluated_stages=0,
             answers=0,
-            demand=0,
             insight_head=0,
             insight_until=0.0,
             forecast_until=0.0,
@@ -134,6 +133,14 @@ def create(
 def get(connection: sa.Connection, study: str) -> sa.RowMapping:
     """The row of a study."""
     row = connection.execute(sa.select(studies).where(studies.c.id == study)).mappings().first()
+    if row is None:
+        raise NotFound(f"There is no study {study!r}.")
+    return row
+
+
+def _locked(connection: sa.Connection, study: str) -> sa.RowMapping:
+    """The row of a study, locked as the planner does: judges and planner see what is changed here all at once."""
+    row = connection.execute(sa.select(studies).where(studies.c.id == study).with_for_update()).mappings().first()
     if row is None:
         raise NotFound(f"There is no study {study!r}.")
     return row
@@ -169,7 +176,7 @@ def image(connection: sa.Connection, study: str, name: str) -> Image:
 
 def change_state(connection: sa.Connection, study: str, state: State) -> None:
     """Pause, resume, close or archive; the same state again does nothing."""
-    before: State = get(connection, study)["state"]
+    before: State = _locked(connection, study)["state"]
     if state == before:
         return
     if state not in CHANGES[before]:
@@ -190,10 +197,7 @@ def begin_phase(
     The guarantee is about one set of items fixed in advance; choosing the items after seeing the evidence would break
     it. So what was asked before is kept and exported but not counted.
     """
-    # Locked first, as in every transaction of the planner: it sees the old phase or the new one, nothing in between.
-    locked = connection.execute(sa.select(studies).where(studies.c.id == study).with_for_update()).mappings().first()
-    if locked is None:
-        raise NotFound(f"There is no study {study!r}.")
+    locked = _locked(connection, study)
     if locked["state"] not in ("running", "paused"):
         raise Conflict(f"A study that is {locked['state']} keeps its items.")
     present = {item.name: item for item in items_of(connection, study)}
@@ -304,6 +308,7 @@ def standing_answers(connection: sa.Connection, study: str, judge: str) -> int:
 
 def revoke_judge(connection: sa.Connection, study: str, judge: str) -> None:
     """End the judge's link; messages so far stay, and questions the judge holds expire."""
+    _locked(connection, study)
     judge_of(connection, study, judge)
     connection.execute(sa.update(judges).where(judges.c.id == judge).values(revoked=True))
     _expire_questions(connection, study, judge)
@@ -319,6 +324,7 @@ def forget_judge(connection: sa.Connection, study: str, judge: str) -> int:
 
     The answers stay. Verdict and certificate count only what was answered, not by whom, so both remain valid.
     """
+    _locked(connection, study)
     row = judge_of(connection, study, judge)
     _expire_questions(connection, study, judge)
     pseudonym = FORGOTTEN + secrets.token_urlsafe(9)

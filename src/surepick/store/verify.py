@@ -13,7 +13,7 @@ from surepick.errors import SurepickError
 from surepick.session import ContextualSession, Session
 from surepick.store import log, streams, studies
 from surepick.store.database import Database
-from surepick.store.log import NO_EVENT
+from surepick.store.log import NO_EVENT, QUARANTINED
 from surepick.store.schema import messages, questions
 
 
@@ -141,7 +141,10 @@ def _compare_questions(connection: sa.Connection, study: str, sessions: dict[int
 def _compare_messages(
     connection: sa.Connection, study: str, events: dict[int, tuple[int, dict[str, object]]], report: Report
 ) -> None:
-    """Every message is in the log exactly once, with the same words and judge, and the log has no other answers."""
+    """Every message is in the log exactly once, with the same words and judge, and the log has no other answers.
+
+    A quarantined message is named as wrong: its judge was told that it is stored, and the log does not have it.
+    """
     wanted = (
         sa.select(messages, questions.c.number, questions.c.phase, questions.c.second)
         .join(questions, questions.c.id == messages.c.question)
@@ -149,9 +152,13 @@ def _compare_messages(
     )
     rows = connection.execute(wanted).mappings().all()
     report.waiting = sum(row["seq"] is None for row in rows)
-    logged = Counter(row["seq"] for row in rows if row["seq"] not in (None, NO_EVENT))
+    without_event = (None, NO_EVENT, QUARANTINED)
+    logged = Counter(row["seq"] for row in rows if row["seq"] not in without_event)
     for row in rows:
-        if row["seq"] in (None, NO_EVENT):
+        if row["seq"] == QUARANTINED or row["quarantine"] is not None:
+            about = f"Message {row['turn']} about question {row['question']} ({row['said']!r})"
+            report.wrong.append(f"{about} is quarantined: {row['quarantine']}")
+        if row["seq"] in without_event:
             continue
         phase, event = events.get(row["seq"], (None, {}))
         kind = event.get("event")

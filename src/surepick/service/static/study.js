@@ -117,6 +117,15 @@ function drawVerdict() {
       .map(([name, excluded]) => element("li", { class: excluded }, ...face(name).children)),
   );
   find("certificate").hidden = !decided();
+  drawQuarantine();
+}
+
+function drawQuarantine() {
+  const { quarantined } = current;
+  const some = quarantined.slice(0, 5).map(({ said, question, reason }) => `“${said}” to question ${question}: ${reason}`);
+  const count = quarantined.length === 1 ? "1 message of a judge is" : `${quarantined.length} messages of judges are`;
+  find("quarantined").hidden = !quarantined.length;
+  find("quarantined").textContent = `${count} stored but not counted. ${some.join(" ")}`;
 }
 
 function drawGuarantee() {
