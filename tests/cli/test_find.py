@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from surepick import Problem, Session, verify_certificate
 from surepick.cli import app, main
 from surepick.judges import ReproducibleJudge
+from surepick.registry import POLICIES
 from surepick.session import AskLoop, FunctionJudge
 
 STABLE = [
@@ -397,3 +398,32 @@ def test_the_report_is_one_escaped_file_with_pictures(folder):
     assert "http" not in text.replace("http://www.w3.org", "").replace("https://matplotlib.org", "").replace(
         "http://purl.org", ""
     ).replace("http://creativecommons.org", "")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_listed_can_be_run(folder, policy):
+    needs = {"anytime": (), "rage-linear": (), "rage-glm-2": ("--norm-bound", 2)}.get(policy, ("--kappa", 0.05))
+    if policy == "rage-glm-printed":
+        needs = (*needs, "--elimination", "gap")
+    unfinished = policy in ("rage-glm-printed", "rage-glm-2", "gl-gape")  # they take tens of thousands, or more
+    words = ("--policy", policy, "--delta", 0.3, "--budget", 8000, *needs)
+    fields = simulated(folder, *words, code=1 if unfinished else 0)
+    assert fields["policy"] == policy.removesuffix("-halving")
+    assert fields["best"] == "b"
+    assert fields["questions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kappa", "0.1"], "anytime does not use kappa: it is an option of rage-glm,"),
+        (["--policy", "rage-linear", "--norm-bound", "2"], "rage-linear does not use norm_bound: it is an option of"),
+        (
+            ["--policy", "rage-glm", "--elimination", "gap"],
+            "rage-glm does not use elimination: it is an option of rage-glm-printed. rage-glm takes delta,",
+        ),
+        (["--policy", "passive-printed"], "passive-printed needs kappa"),
+    ],
+)
+def test_options_of_other_policies_are_refused(folder, capsys, monkeypatch, words, sentence):
+    assert sentence in refused(capsys, monkeypatch, folder / "items.csv", "--simulate", *words)

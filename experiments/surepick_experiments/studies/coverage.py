@@ -334,4 +334,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ]
 
 
-STUDY = Study("coverage", "Coverage and width of every interval method.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "coverage",
+    "Coverage and width of every interval method.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims"),
+)

@@ -20,11 +20,22 @@ if TYPE_CHECKING:
 
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
+Elimination = Literal["width", "gap"]
 
 ITEMS_HELP = (
     "Items (CSV or Parquet): column item; every other column except label, image, text and colour is a feature."
 )
 EPSILON_HELP = "Accept an item that is worse than the best by at most this much (log-odds)."
+KAPPA_HELP = (
+    "A lower bound of the variance of every answer, p(1 - p); policies other than anytime and rage-linear use it, and "
+    "most need it or --norm-bound."
+)
+NORM_BOUND_HELP = (
+    "An upper bound of the norm of theta, in units of the standardised features; for the policies that use --kappa."
+)
+ELIMINATION_HELP = (
+    "The elimination rule of rage-glm-printed: of the supplement (width, its default) or main text (gap)."
+)
 KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
 POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
 PCA_HELP = "Reduce the features to this many principal components."
@@ -79,6 +90,9 @@ def find(
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
     policy: Annotated[str, typer.Option(help="The policy that chooses the questions.")] = "anytime",
+    kappa: Annotated[float | None, typer.Option(min=0.0, max=0.25, help=KAPPA_HELP)] = None,
+    norm_bound: Annotated[float | None, typer.Option(min=0.0, help=NORM_BOUND_HELP)] = None,
+    elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP)] = None,
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
@@ -120,8 +134,9 @@ def find(
             "shown in an order of their own. Leave one of them out."
         )
     table = read_items(items, pca=pca, features=features)
-    limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
-    chosen: Policy[Any] = policy_named(policy, **limits)
+    given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
+    known = {name: value for name, value in given.items() if value is not None}
+    chosen: Policy[Any] = policy_named(policy, delta=delta, epsilon=epsilon, **known)
     votes = None if answers is None else RecordedJudge.of(table, answers)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
     world = simulated_world(problem, table, theta, seed) if simulate else None
