@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surepick import Problem, Session, verify_certificate
+from surepick.certificate import ARITHMETIC_ONLY
 from surepick.cli import app, main
 from surepick.judges import ReproducibleJudge
 from surepick.registry import POLICIES
@@ -427,3 +428,28 @@ def test_every_policy_listed_can_be_run(folder, policy):
 )
 def test_options_of_other_policies_are_refused(folder, capsys, monkeypatch, words, sentence):
     assert sentence in refused(capsys, monkeypatch, folder / "items.csv", "--simulate", *words)
+
+
+def test_what_a_certificate_does_not_prove_is_said_wherever_it_is_offered(folder):
+    file, page = folder / "proof" / "certificate.json", folder / "report.html"
+    words = [
+        "find",
+        str(folder / "items.csv"),
+        "--simulate",
+        "--theta",
+        str(folder / "theta.csv"),
+        "--certificate",
+        str(file),
+    ]
+    shown = CliRunner().invoke(app, [*words, "--report", str(page)], catch_exceptions=False)
+    assert ARITHMETIC_ONLY in shown.stderr
+    assert ARITHMETIC_ONLY in page.read_text()
+    checked = CliRunner().invoke(app, ["verify-certificate", str(file)], catch_exceptions=False)
+    assert checked.output.startswith("Valid: b is the best")
+    assert ARITHMETIC_ONLY in checked.output
+    again = CliRunner().invoke(app, ["verify-certificate", str(file), "--json"], catch_exceptions=False)
+    assert json.loads(again.stdout)["limits"] == ARITHMETIC_ONLY
+    file.unlink()
+    undecided = CliRunner().invoke(app, [*words, "--budget", "3"], catch_exceptions=False)
+    assert "was not written: only a decided search of the policy anytime has a certificate" in undecided.stderr
+    assert not file.exists()

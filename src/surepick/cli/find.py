@@ -41,6 +41,9 @@ POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
 PCA_HELP = "Reduce the features to this many principal components."
 SEED_HELP = "The same seed and answers give the same questions."
 REPORT_HELP = "Write a report with figures to this HTML file."
+CERTIFICATE_HELP = (
+    "Write the certificate to this JSON file. It proves the arithmetic, not that predictions preceded answers."
+)
 
 WHO = "Who answers (exactly one)"
 
@@ -107,7 +110,7 @@ def find(
         bool, typer.Option("--ranks", help="Also show intervals for the scores and ranks of all items.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
-    certificate: Annotated[Path | None, typer.Option(help="Write the certificate to this JSON file.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help=CERTIFICATE_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
@@ -183,10 +186,20 @@ def find(
         forecast=None if forecast is None else forecast.known(session),
         ranks=ranks,
     )
-    if certificate is not None and outcome.certificate is not None:
-        certificate.parent.mkdir(parents=True, exist_ok=True)
-        certificate.write_text(json_module.dumps(outcome.certificate))
+    if certificate is not None:
+        typer.echo(write_certificate(outcome, certificate), err=True)
     conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def write_certificate(outcome: "Outcome", path: Path) -> str:
+    """Write the certificate if there is one, and say what it is worth."""
+    from surepick.certificate import ARITHMETIC_ONLY
+
+    if outcome.certificate is None:
+        return f"{path} was not written: only a decided search of the policy anytime has a certificate."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json_module.dumps(outcome.certificate))
+    return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
 
 
 def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, json: bool, interrupted: bool) -> None:
