@@ -159,9 +159,10 @@ def test_no_mutation_crashes_or_says_more_than_was_proved(kind: str) -> None:
         if path[0] == "best":
             assert checked.best == before.best
         if path[0] in ("delta", "epsilon", "best", "process", "far", "rivals") and checked.epsilon <= before.epsilon:
-            # The same answers to the same questions prove no more than they did.
+            # The same answers to the same questions prove no more than they did, except at another time: a proof may
+            # use any number of stages, since the bounds hold at all of them together.
             assert checked.delta >= before.delta or min(before.nats.values()) >= threshold(checked.delta) - 1e-3
-            if checked.delta <= before.delta:
+            if checked.delta <= before.delta and path[-1] != "stages":
                 assert all(nats <= before.nats[name] + 1e-3 for name, nats in checked.nats.items()), path
     assert accepted > 0  # a change in an unused digit is no reason to refuse, so the checks above were run
 

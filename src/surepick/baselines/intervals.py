@@ -21,7 +21,7 @@ from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit, variance
 from surepick.glm.loss import derivatives
 from surepick.guarantee import Guarantee
-from surepick.linalg import distinct_lines, factor, gram_matrix, norms
+from surepick.linalg import factor, gram_matrix, norms
 
 Form = Literal["known", "empirical"]
 
@@ -54,7 +54,8 @@ def interval_printed(
     if at.estimate.converged:
         span = at.estimate.span
         rows, inside = span.coordinates(at.tally.vectors), span.coordinates(at.points)
-        events = 1 + len(distinct_lines(at.tally.vectors)) + len(at.points)
+        # t_eff as printed: the distinct vectors asked. x and −x are one line, and one event would do for both.
+        events = 1 + len(at.tally.merged()) + len(at.points)
         gamma = printed_gamma(at.rank, events, at.delta)
         shape = knowledge.information_floor(at.tally, rows) if knowledge else at.estimate.factor
         xi = math.inf if shape is None else float(shape.inverse_norms(rows).max())
