@@ -26,7 +26,11 @@ from surepick.linalg import factor, gram_matrix, norms
 Form = Literal["known", "empirical"]
 
 LI = "Li, Lu and Zhou 2017, Theorem 1."
-FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm."
+FAURY = (
+    "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm. The radius "
+    "(1 + 2S)(gamma + v) in place of the published (2 + 4S) gamma is our derivation (docs/theory.md, section 7), v the "
+    "computed cost of moving into the ball; the ridge is that of Jun et al. 2021."
+)
 NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_bound, a bound of the length of theta*.")
 
 
