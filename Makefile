@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 BEYOND := anytime people limits delta minimisation checks forecast contextual horizon
 
-.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test race-test
+.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test race-test fuzz
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ race-test: $(READY) debian  ## 100,000 contradicting requests at once, over work
 
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_day.py
+
+fuzz: $(READY)  ## change certificates at random 10,000 times: no crash, and nothing forged is accepted
+	OPENBLAS_NUM_THREADS=1 SUREPICK_MUTATIONS=10000 $(BIN)/pytest tests/certificate/test_mutations.py
 
 check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .

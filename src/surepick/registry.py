@@ -1,6 +1,7 @@
 """Everything that has a name on the command line and in logs: policies, contextual policies, interval methods."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from numpy.typing import ArrayLike
@@ -55,15 +56,21 @@ def policy_named(name: str, **options: Any) -> Stagewise | Anytime | Winner:
     if name not in POLICIES:
         raise InvalidInput(f"There is no policy {name!r}; choose one of {', '.join(sorted(POLICIES))}.")
     made, implied = POLICIES[name]
+    taken = [option.name for option in fields(made)]
+    for option in options:
+        if option not in taken:
+            users = [other for other, (kind, _) in POLICIES.items() if option in (entry.name for entry in fields(kind))]
+            others = f"it is an option of {', '.join(users)}" if users else "no policy does"
+            raise InvalidInput(f"{name} does not use {option}: {others}. {name} takes {', '.join(taken)}.")
     try:
         return made(**{**implied, **options})
-    except TypeError as error:
-        raise InvalidInput(f"{name} does not take these options ({error}).") from None
+    except TypeError as error:  # a value of a type that cannot be compared with a number
+        raise InvalidInput(f"An option of {name} has a value of the wrong type ({error}).") from None
 
 
-def policy_from_json(fields: Mapping[str, Any]) -> Stagewise | Anytime | Winner:
+def policy_from_json(written: Mapping[str, Any]) -> Stagewise | Anytime | Winner:
     """An equal policy to the one whose `to_json` gave this."""
-    options = dict(fields)
+    options = dict(written)
     if "name" not in options:
         raise InvalidInput(f"This is not a policy written by surepick: it has no name, only {sorted(options)}.")
     return policy_named(options.pop("name"), **options)

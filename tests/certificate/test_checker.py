@@ -6,40 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import planned
-from surepick import Anytime, CertificateRefused, Problem, Session, verify_certificate
-from surepick.certificate import digest
-from surepick.identify import Plan
-from surepick.judges import World
+from certificates import certificate_of, easy, signed
+from surepick import Anytime, CertificateRefused, Session, verify_certificate
+from surepick.certificate import ARITHMETIC_ONLY
 from surepick_experiments.worlds import soare
-
-
-def certificate_of(world: World, policy: Anytime, seed: int = 0) -> dict[str, Any]:
-    state, rng, judge = policy.start(world.problem), np.random.default_rng(seed), world.judge([seed, 4])
-    while True:
-        state, plan = planned(policy, state, rng)
-        if not isinstance(plan, Plan):
-            break
-        wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
-        state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
-    text = json.dumps(policy.certificate(state))
-    written: dict[str, Any] = json.loads(text)
-    return written
-
-
-def easy() -> World:
-    rng = np.random.default_rng(4)
-    return World("easy", Problem.from_pairs(rng.normal(size=(6, 3))), np.array([2.0, -1.0, 0.5]))
 
 
 @pytest.fixture(scope="module")
 def certificate() -> dict[str, Any]:
     return certificate_of(easy(), Anytime(delta=0.1))
-
-
-def signed(changed: dict[str, Any]) -> dict[str, Any]:
-    """A forger knows how to compute a digest."""
-    return changed | {"digest": digest(changed)}
 
 
 def test_the_checker_proves_the_same(certificate: dict[str, Any]) -> None:
@@ -135,3 +110,35 @@ def test_no_answer_is_bet_on_twice() -> None:
         stage["bets"] += stage["bets"]
     with pytest.raises(CertificateRefused, match=r"Stage \d+ bets twice for process \d+\."):
         verify_certificate(signed(changed))
+
+
+def test_predictions_made_afterwards_verify_as_the_pages_warn() -> None:
+    """16 ones in 30 coin flips prove nothing; with predictions that know the answers the arithmetic is still right."""
+    answers = [1] * 16 + [0] * 14
+    stages = [
+        {
+            "measurements": [0],
+            "planned": [1],
+            "pulls": [1],
+            "wins": [answer],
+            "predictions": [[30.0 if answer else -30.0]] * 4,
+            "restart": number == 0,
+            "bets": [],
+        }
+        for number, answer in enumerate(answers)
+    ]
+    content = {
+        "format": 3,
+        "policy": "anytime",
+        "delta": 1e-6,
+        "epsilon": 0.0,
+        "missing": "ignorable",
+        "problem": {"items": [[1.0], [0.0]], "aliases": [["a"], ["b"]], "about": [[0, 1]]},
+        "best": 0,
+        "process": None,
+        "far": {"theta": [0.0], "shares": [1.0]},
+        "stages": stages,
+        "rivals": [{"item": 1, "nats": 15.1, "stages": 30, "rule": "plug-in", "theta": [0.0], "shares": [1.0]}],
+    }
+    assert str(verify_certificate(signed(content))).startswith("a is the best with probability 0.999999")
+    assert "does not prove that the predictions were made before the answers" in ARITHMETIC_ONLY

@@ -14,8 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from surepick import Problem, Session, verify_certificate
+from surepick.certificate import ARITHMETIC_ONLY
 from surepick.cli import app, main
 from surepick.judges import ReproducibleJudge
+from surepick.registry import POLICIES
 from surepick.session import AskLoop, FunctionJudge
 
 STABLE = [
@@ -409,3 +411,59 @@ class TestAssume:
         assert "cannot go with --policy rage-glm" in refused(capsys, monkeypatch, *given, "--policy", "rage-glm")
         for words in (("--kind", "items"), ("--position",)):
             assert "compare two items" in refused(capsys, monkeypatch, *given, *words)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_listed_can_be_run(folder, policy):
+    needs = {"anytime": (), "winner": (), "rage-linear": (), "rage-glm-2": ("--norm-bound", 2)}.get(
+        policy, ("--kappa", 0.05)
+    )
+    if policy == "rage-glm-printed":
+        needs = (*needs, "--elimination", "gap")
+    unfinished = policy in ("rage-glm-printed", "rage-glm-2", "gl-gape")  # they take tens of thousands, or more
+    words = ("--policy", policy, "--delta", 0.3, "--budget", 8000, *needs)
+    fields = simulated(folder, *words, code=1 if unfinished else 0)
+    assert fields["policy"] == policy.removesuffix("-halving")
+    assert fields["best"] == "b"
+    assert fields["questions"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--kappa", "0.1"], "anytime does not use kappa: it is an option of rage-glm,"),
+        (["--policy", "rage-linear", "--norm-bound", "2"], "rage-linear does not use norm_bound: it is an option of"),
+        (
+            ["--policy", "rage-glm", "--elimination", "gap"],
+            "rage-glm does not use elimination: it is an option of rage-glm-printed. rage-glm takes delta,",
+        ),
+        (["--policy", "passive-printed"], "passive-printed needs kappa"),
+    ],
+)
+def test_options_of_other_policies_are_refused(folder, capsys, monkeypatch, words, sentence):
+    assert sentence in refused(capsys, monkeypatch, folder / "items.csv", "--simulate", *words)
+
+
+def test_what_a_certificate_does_not_prove_is_said_wherever_it_is_offered(folder):
+    file, page = folder / "proof" / "certificate.json", folder / "report.html"
+    words = [
+        "find",
+        str(folder / "items.csv"),
+        "--simulate",
+        "--theta",
+        str(folder / "theta.csv"),
+        "--certificate",
+        str(file),
+    ]
+    shown = CliRunner().invoke(app, [*words, "--report", str(page)], catch_exceptions=False)
+    assert ARITHMETIC_ONLY in shown.stderr
+    assert ARITHMETIC_ONLY in page.read_text()
+    checked = CliRunner().invoke(app, ["verify-certificate", str(file)], catch_exceptions=False)
+    assert checked.output.startswith("Valid: b is the best")
+    assert ARITHMETIC_ONLY in checked.output
+    again = CliRunner().invoke(app, ["verify-certificate", str(file), "--json"], catch_exceptions=False)
+    assert json.loads(again.stdout)["limits"] == ARITHMETIC_ONLY
+    file.unlink()
+    undecided = CliRunner().invoke(app, [*words, "--budget", "3"], catch_exceptions=False)
+    assert "was not written: only a decided search of the policy anytime has a certificate" in undecided.stderr
+    assert not file.exists()

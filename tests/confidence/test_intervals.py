@@ -266,9 +266,17 @@ def test_wald_agrees_with_statsmodels(rng):
     assert ours.details["radius"] == pytest.approx(norm.isf(0.05))
 
 
+def test_the_printed_theorem_counts_vectors_and_not_lines(rng):
+    """x and −x are one line and two vectors; the paper's t_eff is the number of distinct vectors."""
+    tally, queries, _ = simulated("gaussian", rng)
+    turned = Tally(np.vstack([tally.vectors, -tally.vectors, tally.vectors]), [*tally.pulls] * 3, [*tally.wins] * 3)
+    found = interval_printed(turned, queries, delta=0.05, data="fixed", norm_bound=1.0, form="known")
+    assert found.details["gamma"] == pytest.approx(3 + math.log(6 * (50 + 1 + 2) / 0.05))
+
+
 def test_the_printed_theorem_has_the_printed_constants(rng):
     tally, queries, _ = simulated("gaussian", rng)
-    events, delta = 25 + 1 + 2, 0.05  # all asked lines, the norm, two queries
+    events, delta = 25 + 1 + 2, 0.05  # all asked vectors, the norm, two queries
     root = math.sqrt(math.log(2 * events / delta))
     known = interval_printed(tally, queries, delta=delta, data="fixed", norm_bound=1.0, form="known")
     empirical = interval_printed(tally, queries, delta=delta, data="fixed", norm_bound=1.0)

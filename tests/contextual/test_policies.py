@@ -261,3 +261,18 @@ def test_why_eco_log_loses_less_here_than_in_public_code():
         regret[type(policy).__name__] = np.mean([run.regret[-1] for run in runs])
     assert regret["EcoLog"] < 130
     assert 160 < regret["BonusOnProbability"] < 240
+
+
+@pytest.mark.parametrize("answers", ["separated", "mixed"])
+def test_the_ridge_on_phi_is_said(answers):
+    """The printed form fits theta_Phi to a few answers; where they are separated only the ridge makes it finite."""
+    policy, rng = SupLogisticPrinted(400, alpha=1.0), np.random.default_rng(0)
+    state, arms = policy.start(2), np.array([[1.0, 0.2], [-0.3, 1.0]])
+    assert "ridge" not in policy.status(state).sentence
+    while not state.burn_in_over:
+        choice = policy.choose(state, arms, rng)
+        state = policy.learn(state, arms, choice, 1.0 if answers == "separated" else float(rng.random() < 0.5))
+    said = policy.status(state).sentence
+    count = len(state.phi.history)
+    assert f"fitted to the {count} answers of Phi with a ridge of 1e-06, which the paper does not have" in said
+    assert ("separated, so without it there would be no estimate" in said) == (answers == "separated")

@@ -37,10 +37,11 @@ def test_rows_depend_on_the_seed_alone_and_resume_runs_only_what_is_left(tmp_pat
     assert (tmp_path / "whole" / "rows.parquet").exists()
 
 
-def test_proved_methods_pass_and_half_their_width_is_caught(tmp_path):
-    rows, summary = run_study(small_study([SMALL]), Options(seed=1), out=tmp_path)
+def test_proved_methods_pass_and_a_third_of_their_width_is_caught_at_every_delta(tmp_path):
+    both = [SMALL | {"delta": delta} for delta in coverage.DELTAS]
+    rows, summary = run_study(small_study(both), Options(seed=1), out=tmp_path)
     assert summary["proved_broken"] == 0
-    assert [control["broken"] for control in summary["negative_control"]] == [True]
+    assert {control["delta"]: control["broken"] for control in summary["negative_control"]} == {0.05: True, 0.2: True}
     corrected = next(cell for cell in summary["cells"] if cell["method"] == "corrected")
     assert corrected["applies"] == 1
     assert corrected["coverage_low"] < corrected["coverage"] <= corrected["coverage_high"]
@@ -48,6 +49,31 @@ def test_proved_methods_pass_and_half_their_width_is_caught(tmp_path):
         rows, {**summary, "cells": [{**c, "design": "gaussian"} for c in summary["cells"]]}, tmp_path
     ):
         assert path.stat().st_size > 1000
+
+
+def test_the_decision_rule_accuses_only_beyond_doubt():
+    """Exact binomial test at the level of one test among all."""
+    rows = [
+        {
+            "method": "corrected",
+            "guarantee": "proved",
+            "design": "rare",
+            "d": 2,
+            "relative_xi": 0.05,
+            "delta": delta,
+            "valid": True,
+            "half_width": 1.0,
+            "covered": number >= missed,
+            "covered_by_shrunk": number >= 2 * missed,
+        }
+        for delta, missed in ((0.05, 5), (0.2, 20))
+        for number in range(100)
+    ]
+    rows += [row | {"method": "wald", "guarantee": "heuristic"} for row in rows]
+    summary = coverage.summarise(rows)
+    assert summary["proved_broken"] == 0  # exactly 1 − delta
+    # Twice delta: 10 of 100 at 5% is no proof at this level (p = .03), 40 of 100 at 20% is one (p = 6e-6).
+    assert [control["broken"] for control in summary["negative_control"]] == [False, True]
 
 
 @pytest.mark.parametrize(("delta", "failure"), [(0.05, 0.0899), (0.01, 0.0315), (0.001, 0.0176), (1e-6, 0.0084)])

@@ -1,5 +1,6 @@
 """The lower bound: known answers, certificates checked by other means, invariances, limits, and refusals."""
 
+import inspect
 import math
 import time
 from itertools import combinations
@@ -22,6 +23,7 @@ from surepick.limits.alternatives import (
     nearest_alternatives,
     quadratic_alternatives,
 )
+from surepick_experiments.worlds import one_over_kappa
 
 TWO = np.eye(2)
 
@@ -313,3 +315,17 @@ class TestWinner:
         problem = Problem.from_pairs(np.eye(4))
         model = limits.lower_bound(limits.Instance(problem.measurements, problem.items, scores), delta=0.05)
         assert model.questions <= limits.winner_lower_bound(chances, delta=0.05)
+
+
+def test_a_bound_that_does_not_converge_says_how_far_it_got():
+    """In the 1/kappa_0 family from 80 items on answers are all but certain; the search must end, and say so."""
+    began = time.process_time()
+    bound = limits.lower_bound(one_over_kappa(80, seed=0).instance, max_seconds=3.0)
+    assert time.process_time() - began < 30.0
+    assert bound.status == "not converged"
+    assert bound.questions > 0
+    assert bound.sentence.startswith("Not converged in ")
+    assert f"{bound.questions:,.4g} questions are proved" in bound.sentence
+    default = inspect.signature(limits.lower_bound).parameters["max_seconds"].default
+    assert default == 60.0  # without a limit of its own a caller does not wait for hours
+    assert "Certified to" in limits.lower_bound(one_over_kappa(24, seed=0).instance).sentence

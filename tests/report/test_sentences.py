@@ -33,7 +33,10 @@ def test_nothing_is_claimed_of_an_item_that_is_not_known():
 def test_how_sure_it_is_depends_on_what_is_proved():
     assert "with probability at most 5%. Proved" in certainty(Status.CERTAIN, 0.05, 0.5, "proved")
     assert "worse than the best by more than 0.5" in certainty(Status.WITHIN_EPSILON, 0.05, 0.5, "proved")
-    assert "heuristic, not proved" in certainty(Status.CERTAIN, 0.05, 0.0, "heuristic")
+    assert "at most 5% (as printed, not proved)" in certainty(Status.CERTAIN, 0.05, 0.0, "as printed")
+    for status in Status:  # no probability, and no word on who is among the survivors
+        said = certainty(status, 0.05, 0.5, "heuristic")
+        assert said == "A heuristic: nothing is proved about how often it excludes the best item or names a wrong one."
     assert certainty(Status.OPEN, 0.05, 0.0, "proved").startswith("Nothing is claimed yet")
 
 

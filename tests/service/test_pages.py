@@ -98,6 +98,7 @@ def test_the_result_names_what_is_promised_and_gives_the_certificate(service: In
     assert "with probability at most 10%. Proved" in shown
     assert "There is one common taste throughout." in shown
     assert "surepick verify-certificate certificate.json" in shown
+    assert "does not prove that the predictions were made before the answers" in shown
     assert verify_certificate(json.loads(page(service, f"/study/{study}/certificate.json", cookie))).best == "red"
 
 

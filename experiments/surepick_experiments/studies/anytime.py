@@ -94,4 +94,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median), delta = .05", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("anytime", "The default policy and the others, on all worlds.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "anytime",
+    "The default policy and the others, on all worlds.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims", "policies", "items"),
+)

@@ -114,4 +114,13 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if number < 1e7 else f"1e{math.log10(number):.1f}"
 
 
-STUDY = Study("burnin", "Answers needed before four theorems apply, by norm.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "burnin",
+    "Answers needed before four theorems apply, by norm.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims"),
+)

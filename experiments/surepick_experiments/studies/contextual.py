@@ -38,7 +38,7 @@ def tasks(options: Options) -> list[Params]:
     if unknown:
         raise InvalidInput(f"There is no contextual policy {unknown[0]!r}; choose one of {', '.join(NAMES)}.")
     runs, horizon = options.runs or 20, options.horizon or 2000
-    d = options.dims[0] if options.dims else 5
+    d = options.dimension(5)
     arms = options.items or 20
     families: list[Params] = [{"family": "ball", "d": d, "arms": arms, "norm": 3.0}]
     families += [{"family": "trap", "d": 2, "arms": 2, "norm": 2.5}]
@@ -214,4 +214,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ] + [("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"])]
 
 
-STUDY = Study("contextual", "Regret of every contextual policy over time.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "contextual",
+    "Regret of every contextual policy over time.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims", "policies", "items", "horizon"),
+)

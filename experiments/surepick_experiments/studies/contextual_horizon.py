@@ -27,7 +27,7 @@ def tasks(options: Options) -> list[Params]:
     horizons = [round(10 ** (3 + half / 2)) for half in range(20)]
     horizons = sorted({min(horizon, longest) for horizon in horizons})
     names = options.policies or POLICIES
-    d = options.dims[0] if options.dims else D
+    d = options.dimension(D)
     return [
         {"policy": name, "horizon": horizon, "seed": seed, "d": d, "arms": options.items or ARMS, "norm": NORM}
         for horizon in horizons
@@ -108,4 +108,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Regret over √T by horizon", summary["cells"])]
 
 
-STUDY = Study("horizon", "SupLogistic at growing horizons.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "horizon",
+    "SupLogistic at growing horizons.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims", "policies", "items", "horizon"),
+)

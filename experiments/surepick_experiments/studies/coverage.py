@@ -32,6 +32,11 @@ FALSE_ALARM = 1e-3
 """Chance that the whole study accuses some method that keeps its word (divided evenly over all its tests)."""
 
 
+SHRUNK = 1 / 3
+"""The negative control has this share of the proved width. It covers 65 to 69% at delta = .05 and 54 to 59% at .2, so a
+few hundred runs refute it at both. Half the width would cover 73 to 78% at delta = .2: too near to 80% to be caught."""
+
+
 def tasks(options: Options) -> list[Params]:
     """Every design, dimension, ξ√γ and delta."""
     runs = options.runs or 200
@@ -75,7 +80,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
                     "guarantee": str(result.guarantee),
                     "valid": result.valid,
                     "covered": bool(result.low[0] <= truth <= result.high[0]),
-                    "covered_by_half": bool(abs(truth - result.centre[0]) <= result.half_width[0] / 2),
+                    "covered_by_shrunk": bool(abs(truth - result.centre[0]) <= SHRUNK * result.half_width[0]),
                     "half_width": _finite(result.half_width[0]),
                     "xi": xi,
                 }
@@ -174,13 +179,13 @@ def _coverage(covered: int, runs: int, delta: float, level: float) -> Row:
 
 
 def _shrunk(rows: list[Row], delta: float, level: float) -> Row:
-    """The negative control: half the proved width, where it is tightest (ξ√γ ≤ 0.05), all settings together.
+    """The negative control: a third of the proved width, where it is tightest (ξ√γ ≤ 0.05), all settings together.
 
     If every setting covered with probability 1 − delta, so would their pool; the same exact test must refute that.
     """
     tight = [row for row in rows if row["method"] == "corrected" and row["relative_xi"] <= 0.05]
     pool = [row for row in tight if row["delta"] == delta]
-    covered = sum(row["covered_by_half"] for row in pool)
+    covered = sum(row["covered_by_shrunk"] for row in pool)
     return {"delta": delta, "runs": len(pool), **_coverage(covered, len(pool), delta, level)}
 
 
@@ -329,9 +334,18 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
             "Least coverage is relative to 1 − delta; width over Wald's is the largest at ξ√γ ≤ 0.05, delta = 0.05",
             by_method,
         ),
-        ("Negative control: half the proved width must be detected", summary["negative_control"]),
+        ("Negative control: a third of the proved width must be detected", summary["negative_control"]),
         ("The printed theorem at its own condition: exact failure of its variance event", summary["counterexample"]),
     ]
 
 
-STUDY = Study("coverage", "Coverage and width of every interval method.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "coverage",
+    "Coverage and width of every interval method.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims"),
+)

@@ -96,4 +96,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions of RAGE-GLM-2 over those of RAGE-GLM", summary["crossings"])]
 
 
-STUDY = Study("crossing", "RAGE-GLM and RAGE-GLM-2 by delta, dimension and norm.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "crossing",
+    "RAGE-GLM and RAGE-GLM-2 by delta, dimension and norm.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("dims", "policies"),
+)

@@ -204,4 +204,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Wrong verdicts", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("delta", "Error rates on hard families, with a negative control.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "delta",
+    "Error rates on hard families, with a negative control.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies"),
+)

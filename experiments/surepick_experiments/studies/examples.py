@@ -97,4 +97,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median)", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("examples", "Examples 1 and 2 of the paper, by r.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "examples",
+    "Examples 1 and 2 of the paper, by r.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies", "gap"),
+)

@@ -151,4 +151,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Further questions within the 80% interval", [summary["all"], *summary["cells"]])]
 
 
-STUDY = Study("forecast", "Coverage of the 80% forecast intervals.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "forecast",
+    "Coverage of the 80% forecast intervals.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies"),
+)

@@ -2,7 +2,8 @@
 
 10,000 items and 3,000 questions of the synthetic "pointy" catalogue, once as pairs and once as pairs of pairs: how the
 number of surviving items falls, how the questions spread over the vectors, and whether the most asked ones point along
-the last difference to be decided. The paper: about 5e6 questions, a few hundred vectors asked, and rising cosines.
+the last difference to be decided. The paper: about 5e6 questions, a few hundred vectors asked, and rising cosines. With
+`--data DIR` on the real catalogue, as in the study zappos.
 """
 
 import time
@@ -18,7 +19,7 @@ from surepick.judges import World
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds import catalogue, pairs_of_pairs
+from surepick_experiments.worlds import catalogue, load_zappos, pairs_of_pairs
 
 WINDOW = 50
 SHOWN = 10
@@ -27,14 +28,10 @@ SHOWN = 10
 def tasks(options: Options) -> list[Params]:
     """Both kinds of questions, every policy."""
     policies = chosen_policies(options.policies, ("rage-glm-halving", "rage-glm-printed"))
+    # Only where it is asked for: the seed of a task is a hash of all it says.
+    shoes = {"gap": options.gap or 0.05} if options.data is None else {"data": options.data}
     return [
-        {
-            "questions": kind,
-            "policy": policy,
-            "items": options.items or 10_000,
-            "gap": options.gap or 0.05,
-            "run": number,
-        }
+        {"questions": kind, "policy": policy, "items": options.items or 10_000, "run": number, **shoes}
         for kind in ("pairs", "pairs of pairs")
         for policy in policies
         for number in range(options.runs or 1)
@@ -82,8 +79,11 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
 
 
 def make_world(task: Params) -> World:
-    """The synthetic catalogue with 3,000 pairs, or with 3,000 pairs of pairs."""
-    base = catalogue("pointy", items=task["items"], pairs=3000, gap=task["gap"], seed=task["run"])
+    """The catalogue, synthetic or real, with 3,000 pairs, or with 3,000 pairs of pairs."""
+    if "data" in task:
+        base = load_zappos(Path(task["data"]), "pointy", items=task["items"], pairs=3000, seed=task["run"])
+    else:
+        base = catalogue("pointy", items=task["items"], pairs=3000, gap=task["gap"], seed=task["run"])
     return base if task["questions"] == "pairs" else pairs_of_pairs(base, 3000, seed=task["run"])
 
 
@@ -225,4 +225,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("The paper: about 5e6 questions, a few hundred vectors asked", summary["cells"])]
 
 
-STUDY = Study("insight", "Allocation of questions by RAGE-GLM on 10,000 items.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "insight",
+    "Allocation of questions by RAGE-GLM on 10,000 items.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies", "items", "gap", "data"),
+)

@@ -115,4 +115,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions (median) on the 1/κ₀ family; search bound n/16, asymptotic bound, its linear twin", shown)]
 
 
-STUDY = Study("kappa", "The 1/kappa family: questions, n/16 and the linear model.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "kappa",
+    "The 1/kappa family: questions, n/16 and the linear model.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies", "items"),
+)

@@ -107,4 +107,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     ]
 
 
-STUDY = Study("limits", "Questions over the lower bound, by policy and world.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "limits",
+    "Questions over the lower bound, by policy and world.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies"),
+)

@@ -116,4 +116,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions until the favourite colour is known, delta = .05", summary["cells"])]
 
 
-STUDY = Study("people", "The favourite colour of simulated people.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "people",
+    "The favourite colour of simulated people.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "policies", "items", "gap"),
+)

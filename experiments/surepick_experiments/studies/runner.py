@@ -8,7 +8,7 @@ import csv
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ Params = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """Options common to all studies; each study uses those that apply to it."""
+    """Options of studies; each study uses some of them, and refuses the others."""
 
     runs: int | None = None
     seed: int = 0
@@ -42,6 +42,14 @@ class Options:
             raise InvalidInput(f"--runs must be at least 1, got {self.runs}.")
         if self.seed < 0:
             raise InvalidInput(f"--seed must not be negative, got {self.seed}.")
+        if self.data is not None and self.gap is not None:
+            raise InvalidInput("--gap is of synthetic items; real ones (--data) have their own. Leave one of them out.")
+
+    def dimension(self, usual: int) -> int:
+        """The dimension asked for, for studies that have one at a time."""
+        if self.dims is not None and len(self.dims) > 1:
+            raise InvalidInput(f"This study takes one dimension at a time, got --dims {','.join(map(str, self.dims))}.")
+        return self.dims[0] if self.dims else usual
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,15 @@ class Study:
     """Figures into a folder."""
     tables: Callable[[dict[str, Any]], list[tuple[str, list[Row]]]] = field(default=lambda summary: [])
     """Titled tables for the terminal, out of the summary."""
+    uses: tuple[str, ...] = ("runs", "seed")
+    """The options that change its rows."""
+
+    def check(self, options: Options) -> None:
+        """Refuse options that would change nothing: whoever sets one believes that it does."""
+        for option in fields(Options):
+            if option.name not in self.uses and getattr(options, option.name) != option.default:
+                taken = ", ".join(f"--{name}" for name in self.uses)
+                raise InvalidInput(f"The study {self.name} does not use --{option.name}; it takes {taken}.")
 
 
 def run_study(
@@ -76,6 +93,7 @@ def run_study(
     The rows are the same on every engine and with any number of jobs; `address` is that of a Ray or Dask cluster.
     Figures are drawn separately (`study.draw`).
     """
+    study.check(options)
     tasks = study.tasks(options)
     keys = [_key(study, options, task) for task in tasks]
     out.mkdir(parents=True, exist_ok=True)

@@ -82,4 +82,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [(title, [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("soare", "All policies on Soare's benchmark, d = 10 to 50.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "soare",
+    "All policies on Soare's benchmark, d = 10 to 50.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "dims", "policies"),
+)

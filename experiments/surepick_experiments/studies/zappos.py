@@ -115,4 +115,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
-STUDY = Study("zappos", "Table 1 of the paper, on synthetic or real shoes.", tasks, run, summarise, draw, tables)
+STUDY = Study(
+    "zappos",
+    "Table 1 of the paper, on synthetic or real shoes.",
+    tasks,
+    run,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies", "items", "gap", "data"),
+)

@@ -21,12 +21,16 @@ from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit, variance
 from surepick.glm.loss import derivatives
 from surepick.guarantee import Guarantee
-from surepick.linalg import distinct_lines, factor, gram_matrix, norms
+from surepick.linalg import factor, gram_matrix, norms
 
 Form = Literal["known", "empirical"]
 
 LI = "Li, Lu and Zhou 2017, Theorem 1."
-FAURY = "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm."
+FAURY = (
+    "Faury et al. 2020, Lemma 11: all x and all times at once, for a known bound of the norm. The radius "
+    "(1 + 2S)(gamma + v) in place of the published (2 + 4S) gamma is our derivation (docs/theory.md, section 7), v the "
+    "computed cost of moving into the ball; the ridge is that of Jun et al. 2021."
+)
 NEEDS_NORM_BOUND = Condition("norm bound known", False, "This bound needs norm_bound, a bound of the length of theta*.")
 
 
@@ -54,7 +58,8 @@ def interval_printed(
     if at.estimate.converged:
         span = at.estimate.span
         rows, inside = span.coordinates(at.tally.vectors), span.coordinates(at.points)
-        events = 1 + len(distinct_lines(at.tally.vectors)) + len(at.points)
+        # t_eff as printed: the distinct vectors asked. x and −x are one line, and one event would do for both.
+        events = 1 + len(at.tally.merged()) + len(at.points)
         gamma = printed_gamma(at.rank, events, at.delta)
         shape = knowledge.information_floor(at.tally, rows) if knowledge else at.estimate.factor
         xi = math.inf if shape is None else float(shape.inverse_norms(rows).max())

@@ -72,7 +72,9 @@ class LogisticUcb(NormBounded):
         """Assumptions, guarantee and cost."""
         return Facts(
             Guarantee.CITED,
-            f"Faury et al. 2020, Theorem {self.version + 1}; their confidence set is not re-derived here.",
+            f"Faury et al. 2020, Theorem {self.version + 1}; their confidence set is not re-derived here. The bonus is "
+            "our derivation from it: the computed cost of moving into the ball stands in place of their factor 2, and "
+            "the ridge is that of Jun et al. 2021. Their regret bound is for their constants.",
             (LOGISTIC, SHORT_ARMS, KNOWN_NORM),
             "O(K d² + t d²) time, O(t d) memory",
         )

@@ -42,7 +42,10 @@ class RageGlm2(WithPriorBounds):
 
     NAME = "rage-glm-2"
     GUARANTEE = Guarantee.CITED
-    STATEMENT = "Jun et al. 2021, supplement: RAGE-GLM-2 with corrected sizes, on Faury et al. 2020, Lemma 11."
+    STATEMENT = (
+        "Jun et al. 2021, supplement: RAGE-GLM-2, on Faury et al. 2020, Lemma 11. The sizes of its rounds are our "
+        "derivation: the printed ones are too small for d > 2."
+    )
     NEEDS_PRIOR_BOUNDS = True
 
     def check(self, problem: Problem) -> None:

@@ -39,11 +39,15 @@ from surepick.contextual.sup_levels import (
 )
 from surepick.contextual.sup_logistic import LevelStatus, SupLogisticBase, SupState
 from surepick.errors import InvalidInput
+from surepick.glm import Tally, fit
 from surepick.glm.kernels import newton
 from surepick.guarantee import Guarantee
 
 VARIANCE_FACTOR = math.sqrt(2.2)
 """How much the variance estimated from Φ may change a width of SupLogistic."""
+
+PHI_RIDGE = 1e-6
+"""Ridge on θ_Φ, per squared length of the longest arm: the paper has none, and no θ_Φ where answers are separated."""
 
 SET_BY_HAND = "Nothing is claimed for a set alpha or burn-in."
 
@@ -106,7 +110,7 @@ class SupLogisticPrinted(SupLogisticBase):
         """Fit θ_Φ by maximum likelihood, and give the burn-in answers of every level their variances."""
         dimension, history = len(state.contexts), state.phi.history
         # The paper's θ_Φ is the plain maximum; the ridge only keeps it finite where the answers are separated.
-        ridge = 1e-6 * max(state.longest, 1e-6) ** 2
+        ridge = PHI_RIDGE * max(state.longest, 1e-6) ** 2
         theta = newton(history.rows, history.answers, history.ones, np.zeros(dimension), ridge, 1e-6, 60)[0]
         state = state._replace(phi=state.phi._replace(centre=theta), burn_in_over=True)
         levels = empty_levels(self.number_of_levels, dimension)
@@ -130,7 +134,16 @@ class SupLogisticPrinted(SupLogisticBase):
         return VARIANCE_FACTOR * (self.alpha or self.printed_alpha(dimension))
 
     def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
-        return f"These constants are {self.facts.guarantee}: no width is certified."
+        said = f"These constants are {self.facts.guarantee}: no width is certified."
+        if not state.burn_in_over:
+            return said
+        history = state.phi.history
+        exists = fit(Tally.from_answers(history.rows, history.answers.astype(np.int64))).converged
+        return (
+            f"{said} Variances are taken at a theta fitted to the {len(history)} answers of Phi with a ridge of "
+            f"{PHI_RIDGE:g}, which the paper does not have"
+            + ("." if exists else ": these answers are separated, so without it there would be no estimate.")
+        )
 
 
 class SupCbState(NamedTuple):

@@ -27,6 +27,7 @@ from surepick.certificate.evidence import (
     softplus,
     xlogx,
 )
+from surepick.certificate.reading import distribution, measurements, names, number, numbers, truth, whole, wholes
 from surepick.errors import CertificateRefused
 
 # Constants of the rule itself (docs/anytime.md), repeated so that the checker imports nothing of the policy.
@@ -35,6 +36,15 @@ TILT = 0.3
 EXPERTS = 4
 BETS = 5
 FORMAT = 3
+
+ROUNDING = 1e-3
+"""Nats by which the writer's arithmetic may differ from the checker's."""
+
+ARITHMETIC_ONLY = (
+    "A certificate proves the arithmetic: that these counts and predictions amount to this evidence. It does not prove "
+    "that the predictions were made before the answers; for that, trust those who ran the search."
+)
+"""To be said wherever a certificate is offered or accepted."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,16 @@ def digest(content: Mapping[str, Any]) -> str:
 def verify_certificate(certificate: Mapping[str, Any]) -> Checked:
     """Derive the claim of a certificate again, or raise CertificateRefused with the first thing that is wrong."""
     try:
-        return _Checker(certificate).run()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, np.linalg.LinAlgError) as error:
+        # What overflows or divides by zero ends as an infinity or NaN, which no comparison below lets pass.
+        with np.errstate(all="ignore"):
+            return _Checker(certificate).run()
+    except _DAMAGE as error:
         raise CertificateRefused(f"The certificate is damaged: {type(error).__name__} {error}.") from None
+
+
+# All that Python and NumPy raise on values they cannot use: ValueError also stands for LinAlgError and for integers too
+# long to print, RecursionError for lists nested too deeply.
+_DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, MemoryError)
 
 
 class _Checker:
@@ -77,32 +94,35 @@ class _Checker:
         if certificate["digest"] != digest(certificate):
             raise CertificateRefused("The digest does not match: the certificate was changed after it was written.")
         self.given = certificate
-        self.delta, self.epsilon = float(certificate["delta"]), float(certificate["epsilon"])
-        if not (0 < self.delta < 1 and 0 <= self.epsilon < math.inf):
+        self.delta, self.epsilon = number(certificate["delta"], "delta"), number(certificate["epsilon"], "epsilon")
+        if not (0 < self.delta < 1 and self.epsilon >= 0):
             raise CertificateRefused(
                 f"delta = {self.delta:g} and epsilon = {self.epsilon:g} are not a probability and a tolerance."
             )
-        self.items = np.asarray(certificate["problem"]["items"], dtype=np.float64)
-        self.names = [aliases[0] for aliases in certificate["problem"]["aliases"]]
-        rows = _measurements(certificate["problem"], self.items)
+        self.items = numbers(certificate["problem"]["items"], "Items", -1, -1)
+        self.names = names(certificate["problem"], len(self.items))
+        rows = measurements(certificate["problem"], self.items)
         # Coordinates in the span of the measurements: what they do not see is not in any claim.
         _, singular, right = np.linalg.svd(rows, full_matrices=False)
         self.basis = right[singular > 1e-9 * singular[0]].T
         self.rows = rows @ self.basis
         outside = self.items - self.items[0]
         outside = outside - outside @ self.basis @ self.basis.T
-        if np.max(np.abs(outside)) > 1e-6 * max(np.max(np.abs(self.items)), 1e-300):
+        if not np.max(np.abs(outside)) <= 1e-6 * max(np.max(np.abs(self.items)), 1e-300):
             raise CertificateRefused("Some items differ in a direction that no measurement covers.")
         self.charged = {"ignorable": False, "charged": True}[certificate["missing"]]
+        process = certificate["process"]
+        self.process = None if process is None else whole(process, "process")
 
     def run(self) -> Checked:
-        best = int(self.given["best"])
-        if not 0 <= best < len(self.items):
-            raise CertificateRefused(f"There is no item {best}.")
-        claims = {int(claim["item"]): claim for claim in self.given["rivals"]}
-        self._replay({int(claim["stages"]) for claim in claims.values()})
+        count = len(self.items)
+        best = whole(self.given["best"], "The best item", count)
+        claims = {whole(claim["item"], "A rival", count): claim for claim in self.given["rivals"]}
+        if best in claims or len(claims) != len(self.given["rivals"]):
+            raise CertificateRefused("An item is named twice, as the best or as a rival.")
+        self._replay({whole(claim["stages"], "The number of stages of a proof") for claim in claims.values()})
         nats = {}
-        for item in range(len(self.items)):
+        for item in range(count):
             if item == best:
                 continue
             if item not in claims:
@@ -120,28 +140,21 @@ class _Checker:
         bets: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         self.evidence: dict[int, EvidenceAfter] = {}
         leaders: dict[int, int] = {}
-        for number, stage in enumerate(self.given["stages"]):
-            where = np.asarray(stage["measurements"], dtype=np.int64)
-            planned, n, k = (np.asarray(stage[name], dtype=np.float64) for name in ("planned", "pulls", "wins"))
+        for place, stage in enumerate(self.given["stages"]):
+            where = wholes(stage["measurements"], f"Measurements of stage {place}", count)
+            planned, n, k = (
+                wholes(stage[name], f"Counts of stage {place}").astype(np.float64)
+                for name in ("planned", "pulls", "wins")
+            )
             if not (len(where) == len(planned) == len(n) == len(k) and len(set(where.tolist())) == len(where)):
-                raise CertificateRefused(f"Stage {number} does not list one count per measurement.")
-            if np.any(where < 0) or np.any(where >= count):
-                raise CertificateRefused(f"Stage {number} asks measurements that the problem does not have.")
-            if (
-                np.any(k < 0)
-                or np.any(k > n)
-                or np.any(n > planned)
-                or np.any(n != np.floor(n))
-                or np.any(k != np.floor(k))
-            ):
+                raise CertificateRefused(f"Stage {place} does not list one count per measurement.")
+            if np.any(k > n) or np.any(n > planned):
                 raise CertificateRefused(
-                    f"Stage {number} counts more ones than answers, or more answers than questions."
+                    f"Stage {place} counts more ones than answers, or more answers than questions."
                 )
-            if stage["restart"]:
+            if truth(stage["restart"], "restart"):
                 snapshots.append((pulls.copy(), wins.copy(), scores.copy()))
-            predictions = np.asarray(stage["predictions"], dtype=np.float64)
-            if predictions.shape != (EXPERTS, len(where)) or not np.all(np.isfinite(predictions)):
-                raise CertificateRefused(f"Stage {number} does not have {EXPERTS} predictions of every question.")
+            predictions = numbers(stage["predictions"], f"Predictions of stage {place}", EXPERTS, len(where))
             # Log-scores of the experts; a missing answer is charged the worse of its two scores.
             for e in range(EXPERTS):
                 yes, no = -softplus(-predictions[e]), -softplus(predictions[e])
@@ -151,48 +164,55 @@ class _Checker:
             pulls[where] += n
             wins[where] += k
             for bet in stage["bets"]:
-                process, leader = int(bet["process"]), int(bet["leader"])
-                if process < 0 or leaders.setdefault(process, leader) != leader:
-                    raise CertificateRefused(f"Process {process} changes its leader in stage {number}.")
-                if process == self.given["process"]:
+                process, leader = whole(bet["process"], "process"), whole(bet["leader"], "A leader", len(self.items))
+                if leaders.setdefault(process, leader) != leader:
+                    raise CertificateRefused(f"Process {process} changes its leader in stage {place}.")
+                if process == self.process:
                     if bets and bets[-1][0] is stage:  # two bets on the same answers are no fair game
-                        raise CertificateRefused(f"Stage {number} bets twice for process {process}.")
+                        raise CertificateRefused(f"Stage {place} bets twice for process {process}.")
                     bets.append((stage, bet))
-            if number + 1 in lengths:
-                self.evidence[number + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
+            if place + 1 in lengths:
+                self.evidence[place + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
         if lengths - set(self.evidence):
             raise CertificateRefused("A proof uses stages that the certificate does not have.")
-        self.leader = leaders.get(self.given["process"]) if self.given["process"] is not None else None
+        self.leader = None if self.process is None else leaders.get(self.process)
         self.threshold = math.log(1 / (LOCALISER_SHARE * self.delta))
 
     def _rival(self, claim: Mapping[str, Any], best: int, item: int) -> float:
-        name, rule, then = self.names[item], claim["rule"], self.evidence[int(claim["stages"])]
+        name, rule, then = self.names[item], claim["rule"], self.evidence[claim["stages"]]
         y = (self.items[best] - self.items[item]) @ self.basis
+        if not np.any(y):
+            raise CertificateRefused(f"{name!r} has the features of the best item, so no answer tells them apart.")
+        # The writer states the larger of its two bounds, of which a directional proof needs only the second.
+        most = self.threshold if rule == "directional" else -math.inf
         if rule == "far":
             self._far(then, y, name)
-            return self.threshold
-        if rule == "plug-in":
+            proved, needed = self.threshold, self.threshold
+        elif rule == "plug-in":
             proved, needed = self._plug_in(then, claim, y), self.threshold
         elif rule == "directional":
-            if self.leader != best:
+            if self.process is None or self.leader != best:
                 raise CertificateRefused(f"The bets against {name!r} were made for another leader.")
-            process = int(self.given["process"])
-            # The j-th process has the share 0.6·0.4^j of the level left by the localiser; the shares sum to one.
-            needed = math.log(1 / (0.6 * 0.4**process * (1 - LOCALISER_SHARE) * self.delta))
+            # The j-th process has the share 0.6·0.4^j of the level left by the localiser; the shares sum to one. In
+            # logarithms, since 0.4^j underflows.
+            needed = -math.log(0.6 * (1 - LOCALISER_SHARE) * self.delta) - self.process * math.log(0.4)
             proved = self._directional(then, claim, y, item, needed)
         else:
             raise CertificateRefused(f"There is no rule {rule!r}.")
-        if not proved >= needed:
+        if not needed <= proved < math.inf:
             raise CertificateRefused(
                 f"The evidence against {name!r} is proved to be {proved:.3f} nats by the {rule} rule, "
                 f"{needed:.3f} are needed."
             )
+        stated = number(claim["nats"], "nats")
+        if stated > max(proved, most) + ROUNDING:
+            raise CertificateRefused(f"{stated:.3f} nats are claimed against {name!r}, {proved:.3f} are proved.")
         return proved
 
     def _far(self, then: EvidenceAfter, y: Floats, name: str) -> None:
         """No θ with log E below the threshold has yᵀθ ≤ −epsilon, by an ellipsoid around all of them."""
         n, k, constant = then.minorant(self.given["far"]["shares"])
-        theta = np.asarray(self.given["far"]["theta"]) @ self.basis
+        theta = self._point(self.given["far"]["theta"])
         x = then.x
         room = self.threshold - (constant + loss(x, n, k, theta))
         _, _, radius, inverse = boxes(x, n, k, theta, 0 * y, 0.0, room)
@@ -205,9 +225,9 @@ class _Checker:
         A claim may name the questions it uses: no loss is negative, so leaving others out only lowers the bound.
         """
         n, k, constant = then.minorant(claim["shares"])
-        x, theta = then.x, np.asarray(claim["theta"]) @ self.basis
+        x, theta = then.x, self._point(claim["theta"])
         if "kept" in claim:
-            some = np.isin(then.asked, claim["kept"])
+            some = np.isin(then.asked, wholes(claim["kept"], "Questions of a proof", len(self.rows)))
             n, k, x = n[some], k[some], x[some]
             _, sizes, directions = np.linalg.svd(x, full_matrices=False)
             basis = directions[sizes > 1e-9 * sizes[0]].T
@@ -249,7 +269,7 @@ class _Checker:
         n, k, constant = then.minorant(claim["shares"])
         x = then.x
         bets = self._bets(then, claim["bets"], item)
-        centre = onto(np.asarray(claim["centre"]) @ self.basis, y, self.epsilon)
+        centre = onto(self._point(claim["centre"]), y, self.epsilon)
         mu = mean(x @ centre)
         gradient, hessian = x.T @ (n * mu - k), (x.T * (n * mu * mean(-x @ centre))) @ x
         multiplier = max(-float(y @ np.linalg.solve(hessian, gradient)) / float(y @ np.linalg.solve(hessian, y)), 0.0)
@@ -257,18 +277,18 @@ class _Checker:
         half, depth, _, _ = boxes(x, n, k, centre, y, multiplier, room)
         low, high = x @ centre - half, x @ centre + half
         proved = -math.inf
-        for number, one in enumerate(claim["passes"]):
-            theta = onto(np.asarray(one["theta"]) @ self.basis, y, self.epsilon)
-            penalty, bend = float(one["penalty"]), float(one["bend"])
+        for place, one in enumerate(claim["passes"]):
+            theta = onto(self._point(one["theta"]), y, self.epsilon)
+            penalty, bend = number(one["penalty"], "penalty"), number(one["bend"], "bend")
             v = x @ theta
-            if not (0 <= penalty < math.inf and 0 <= bend < math.inf) or np.any(v < low) or np.any(v > high):
+            if penalty < 0 or bend < 0 or not (np.all(v >= low) and np.all(v <= high)):
                 return -math.inf
             # The Hessian of L = bets + penalty·(G − threshold) + bend·t(t + depth), t = yᵀθ + epsilon, on the boxes.
             sure = penalty * n - bets.lost(low, high)
             narrow, wide = np.maximum(np.maximum(low, -high), 0.0), np.maximum(np.abs(low), np.abs(high))
             sigma = np.where(sure > 0, mean(wide) * mean(-wide), mean(narrow) * mean(-narrow))
             hessian = (x.T * (sure * sigma)) @ x + 2 * bend * np.outer(y, y)
-            if np.all(sure >= 0) and number == 0:
+            if np.all(sure >= 0) and place == 0:
                 gradient = x.T @ (penalty * (n * mean(v) - k) + bets.slopes(v))
                 value = bets.value(v) + penalty * (constant + loss(x, n, k, theta) - self.threshold)
                 proved = max(proved, value - fall(x, sure * mean(v) * mean(-v), gradient, y))
@@ -283,7 +303,7 @@ class _Checker:
             value = bets.value(v) + penalty * (constant + loss(x, n, k, theta) - self.threshold)
             bound = value - norm**2 / 2
             # From the second pass on the boxes hold only what may be below `needed`, so no more than that is proved.
-            proved = max(proved, bound if number == 0 else min(bound, needed))
+            proved = max(proved, bound if place == 0 else min(bound, needed))
             # Any θ whose evidence is below `needed` lies in an ellipsoid around this one: shrink the boxes to it.
             left = max(needed - value, 0.0)
             radius = norm + math.sqrt(norm**2 + 2 * left)
@@ -293,23 +313,27 @@ class _Checker:
             depth = min(depth, root(multiplier, along, left + norm * radius))
         return proved
 
+    def _point(self, values: Any) -> Floats:
+        """A theta of the certificate, in the span of the measurements."""
+        return np.asarray(numbers(values, "A point of a proof", self.items.shape[1]) @ self.basis)
+
     def _bets(self, then: EvidenceAfter, shares: Any, item: int) -> MixedBets:
         """All tilts and predictions against an item, answer group by answer group, with the shares of the bets."""
-        p = np.asarray(shares, dtype=np.float64)
-        if p.shape != (BETS,) or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
-            raise CertificateRefused("The shares of the bets are not a distribution.")
+        p = distribution(shares, "the bets", BETS)
         place = {int(measurement): number for number, measurement in enumerate(then.asked)}
         fixed = -float(np.sum(xlogx(p))) - math.log(BETS)
         columns, weights, tilts = [], [], []
         pulled, won = np.zeros(len(then.asked)), np.zeros(len(then.asked))
         for stage, bet in then.bets:
-            if item not in bet["rivals"]:
+            rivals = wholes(bet["rivals"], "Rivals of a bet", len(self.items)).tolist()
+            if item not in rivals:
                 continue
-            shifts = np.asarray(bet["shifts"][bet["rivals"].index(item)], dtype=np.float64) @ self.basis
+            asked, dimension = len(stage["measurements"]), self.items.shape[1]
+            shifts = numbers(bet["shifts"][rivals.index(item)], "Shifts of a bet", BETS, dimension) @ self.basis
             for measurement, planned, pulls, wins, logit, limit in zip(
                 *(stage[name] for name in ("measurements", "planned", "pulls", "wins")),
-                bet["logits"],
-                bet["limits"],
+                numbers(bet["logits"], "Logits of a bet", asked),
+                numbers(bet["limits"], "Limits of a bet", asked),
                 strict=True,
             ):
                 if planned == 0 or (pulls == 0 and not self.charged):
@@ -331,11 +355,3 @@ class _Checker:
                     won[column] += predicted.sum() * wins
         at = np.asarray(columns, dtype=np.int64)
         return MixedBets(fixed, at, np.asarray(weights), np.asarray(tilts), pulled, won)
-
-
-def _measurements(problem: Mapping[str, Any], items: Floats) -> Floats:
-    if "measurements" in problem:
-        return np.asarray(problem["measurements"], dtype=np.float64)
-    rows = np.array([items[i] - items[j] if j >= 0 else items[i] for i, j in problem["about"]])
-    rows[:, -1] += bool(problem.get("position", False))
-    return rows

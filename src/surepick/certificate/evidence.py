@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick._arrays import Floats
+from surepick.certificate.reading import distribution
 from surepick.errors import CertificateRefused
 
 
@@ -51,9 +52,7 @@ class EvidenceAfter:
 
     def minorant(self, shares: Any) -> tuple[Floats, Floats, float]:
         """Counts and constant of the convex function below log E that fixed shares of the restarts give."""
-        p = np.asarray(shares, dtype=np.float64)
-        if p.shape != (len(self.offsets),) or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
-            raise CertificateRefused("The shares of the restarts are not a distribution.")
+        p = distribution(shares, "the restarts", len(self.offsets))
         # log Σ e^{a_j} ≥ Σ p_j(a_j − log p_j) for any distribution p (Jensen): a sum of logistic losses and a constant.
         n = sum(share * pulls for share, (pulls, _) in zip(p, self.since, strict=True))
         k = sum(share * wins for share, (_, wins) in zip(p, self.since, strict=True))

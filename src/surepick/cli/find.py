@@ -21,16 +21,30 @@ if TYPE_CHECKING:
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
 Assumption = Literal["winner", "features"]
+Elimination = Literal["width", "gap"]
 
 ITEMS_HELP = (
     "Items (CSV or Parquet): column item; every other column except label, image, text and colour is a feature."
 )
 EPSILON_HELP = "Accept an item that is worse than the best by at most this much (log-odds)."
+KAPPA_HELP = (
+    "A lower bound of the variance of every answer, p(1 - p); policies other than anytime and rage-linear use it, and "
+    "most need it or --norm-bound."
+)
+NORM_BOUND_HELP = (
+    "An upper bound of the norm of theta, in units of the standardised features; for the policies that use --kappa."
+)
+ELIMINATION_HELP = (
+    "The elimination rule of rage-glm-printed: of the supplement (width, its default) or main text (gap)."
+)
 KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
 POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
 PCA_HELP = "Reduce the features to this many principal components."
 SEED_HELP = "The same seed and answers give the same questions."
 REPORT_HELP = "Write a report with figures to this HTML file."
+CERTIFICATE_HELP = (
+    "Write the certificate to this JSON file. It proves the arithmetic, not that predictions preceded answers."
+)
 
 WHO = "Who answers (exactly one)"
 
@@ -83,6 +97,9 @@ def find(
         Assumption | None, typer.Option(help="What the guarantee rests on: the features (default), or only a winner.")
     ] = None,
     policy: Annotated[str, typer.Option(help="The policy that chooses the questions.")] = "anytime",
+    kappa: Annotated[float | None, typer.Option(min=0.0, max=0.25, help=KAPPA_HELP)] = None,
+    norm_bound: Annotated[float | None, typer.Option(min=0.0, help=NORM_BOUND_HELP)] = None,
+    elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP)] = None,
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
@@ -97,7 +114,7 @@ def find(
         bool, typer.Option("--ranks", help="Also show intervals for the scores and ranks of all items.")
     ] = False,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
-    certificate: Annotated[Path | None, typer.Option(help="Write the certificate to this JSON file.")] = None,
+    certificate: Annotated[Path | None, typer.Option(help=CERTIFICATE_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
@@ -124,10 +141,13 @@ def find(
             "shown in an order of their own. Leave one of them out."
         )
     table = read_items(items, pca=pca, features=features)
-    limits = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
     if assume is not None and policy != "anytime":
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
-    chosen: Policy[Any] = policy_named("winner" if assume == "winner" else policy, **limits)
+    given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
+    known = {name: value for name, value in given.items() if value is not None}
+    chosen: Policy[Any] = policy_named(
+        "winner" if assume == "winner" else policy, delta=delta, epsilon=epsilon, **known
+    )
     votes = None if answers is None else RecordedJudge.of(table, answers)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
     world = simulated_world(problem, table, theta, seed) if simulate else None
@@ -174,10 +194,20 @@ def find(
         forecast=None if forecast is None else forecast.known(session),
         ranks=ranks,
     )
-    if certificate is not None and outcome.certificate is not None:
-        certificate.parent.mkdir(parents=True, exist_ok=True)
-        certificate.write_text(json_module.dumps(outcome.certificate))
+    if certificate is not None:
+        typer.echo(write_certificate(outcome, certificate), err=True)
     conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def write_certificate(outcome: "Outcome", path: Path) -> str:
+    """Write the certificate if there is one, and say what it is worth."""
+    from surepick.certificate import ARITHMETIC_ONLY
+
+    if outcome.certificate is None:
+        return f"{path} was not written: only a decided search of the policy anytime has a certificate."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json_module.dumps(outcome.certificate))
+    return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
 
 
 def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, json: bool, interrupted: bool) -> None:

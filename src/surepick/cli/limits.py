@@ -92,6 +92,7 @@ def limits(
                 "gap": bound.gap,
                 "guarantee": str(bound.guarantee),
                 "status": str(bound.status),
+                "sentence": bound.sentence,
                 "seconds": bound.seconds,
                 "rivals": {
                     names[rival]: weight for rival, weight in zip(bound.rivals, bound.dual_weights, strict=True)
@@ -257,7 +258,7 @@ def _print_table(
     console.print(
         f"Best under {assumed}: {names[bound.best]}, ahead by {instance.smallest_gap:.4g} in log-odds; hardest "
         f"rival: {hardest}. Every method with error probability {bound.delta:g} asks at least {bound.questions:,.1f} "
-        f"questions on average (certified to {100 * bound.gap:.2g}%, {bound.seconds:.2g} s)."
+        f"questions on average. {bound.sentence}"
     )
     rows: list[dict[str, object]] = [
         {"what": "lower bound", "questions": bound.questions, "ratio": 1.0, "guarantee": str(bound.guarantee)},

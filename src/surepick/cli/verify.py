@@ -50,13 +50,16 @@ def verify_certificate(
     file: Annotated[Path, typer.Argument(help="A certificate as JSON, as Session.certificate() gives it.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check a certificate by proving its claim again from the counts. Exit code 1 if it does not hold."""
+    """Check a certificate by proving its claim again from its counts and predictions. Exit code 1 if it does not hold.
+
+    It cannot be seen from a certificate whether the predictions were made before the answers.
+    """
     from surepick import certificate
     from surepick.errors import InvalidInput
 
     try:
         content = json_module.loads(file.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} cannot be read as JSON ({error}).") from None
     try:
         checked = certificate.verify_certificate(content)
@@ -75,7 +78,9 @@ def verify_certificate(
                 "epsilon": checked.epsilon,
                 "answers": checked.answers,
                 "nats": dict(checked.nats),
+                "limits": certificate.ARITHMETIC_ONLY,
             }
         )
     else:
         typer.echo(f"Valid: {checked}")
+        typer.echo(certificate.ARITHMETIC_ONLY)

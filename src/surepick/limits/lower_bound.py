@@ -43,6 +43,10 @@ ROUNDING = 1e-9
 ROUNDS, PATIENCE = 60, 8
 """Most rounds, and most consecutive rounds without progress; then the best bounds so far are returned."""
 
+MAX_SECONDS = 60.0
+"""Enough for thousands of items. Where answers are all but certain, as in the 1/κ₀ family from 80 items on, the
+interior-point method takes tiny steps, and would go on for hours."""
+
 NEAR = 4.0
 """Rivals up to this many times as costly as the hardest are evaluated in every round."""
 
@@ -88,6 +92,19 @@ class LowerBound:
     def questions_at_most(self) -> float:
         """What the best alternatives could prove at most: kl(1 − delta, delta)/value."""
         return nats(self.delta) / self.value if self.value > 0 else math.inf
+
+    @property
+    def sentence(self) -> str:
+        """How far the search for the bound got."""
+        if self.status is DesignStatus.CONVERGED:
+            return f"Certified to {100 * self.gap:.2g}% in {self.seconds:.2g} s."
+        most = (
+            f"at most {self.questions_at_most:,.4g}" if math.isfinite(self.questions_at_most) else "an unknown number"
+        )
+        return (
+            f"Not converged in {self.seconds:.2g} s: {self.questions:,.4g} questions are proved, and alternatives not "
+            f"found so far may prove {most}; allow more seconds, or accept this bound."
+        )
 
     def at(self, delta: float) -> float:
         """The bound for another delta; V* does not depend on it."""
@@ -136,9 +153,11 @@ def winner_lower_bound(chances: ArrayLike, *, delta: float = 0.05) -> float:
 
 
 def lower_bound(
-    instance: Instance, *, delta: float = 0.05, gap: float = 0.01, max_seconds: float | None = None
+    instance: Instance, *, delta: float = 0.05, gap: float = 0.01, max_seconds: float | None = MAX_SECONDS
 ) -> LowerBound:
     """The least expected number of questions on this instance, certified to a relative `gap`.
+
+    After `max_seconds` (None: never) the best bound so far is returned: proved, with a `sentence` on how far it got.
 
     Proved for every method that errs with probability at most delta under each θ; see the head of this module. A round
     costs O(k m d²) a Newton step for m active vectors and k rivals, and O(n k d) to evaluate all n vectors; memory is

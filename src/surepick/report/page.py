@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from surepick import __version__
+from surepick.certificate import ARITHMETIC_ONLY
 from surepick.report.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
 from surepick.report.outcome import LEVEL, Outcome
@@ -191,7 +192,8 @@ def _again(outcome: Outcome) -> str:
     return (
         f"<h2>How to repeat this</h2><pre>{escape(outcome.command)}</pre>"
         f'<p class="note">surepick {__version__}. With <code>--certificate FILE</code> the proof is written as '
-        "data, and <code>surepick verify-certificate FILE</code> derives it again from the counts alone.</p>"
+        "data, and <code>surepick verify-certificate FILE</code> derives it again from its counts and predictions. "
+        f"{escape(ARITHMETIC_ONLY)}</p>"
     )
 
 

@@ -57,6 +57,9 @@ def certainty(status: Status, delta: float, epsilon: float, guarantee: str) -> s
     >>> certainty(Status.CERTAIN, 0.05, 0.0, "proved")
     'A search like this names a wrong item with probability at most 5%. Proved, if the assumptions hold.'
     """
+    # A heuristic has no probability of error to state: delta is a parameter of it, and no more.
+    if guarantee == "heuristic":
+        return "A heuristic: nothing is proved about how often it excludes the best item or names a wrong one."
     if not status.decided:
         return "Nothing is claimed yet, except that the best item is among those not excluded."
     within = status is Status.WITHIN_EPSILON

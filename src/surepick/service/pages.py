@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.templating import Jinja2Templates
 from starlette.staticfiles import StaticFiles
 
+from surepick.certificate import ARITHMETIC_ONLY
 from surepick.identify import Status
 from surepick.registry import POLICIES
 from surepick.report import sentences
@@ -184,6 +185,7 @@ def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:
         "rivals": _rivals(found, insight, items),
         "refuted": insight.get("refuted", False),
         "certificate": found["certificate"],
+        "arithmetic_only": ARITHMETIC_ONLY,
     }
 
 

@@ -56,7 +56,11 @@ PROBLEM = soare(3).problem
         (lambda: RageGlm2(kappa=0.1).start(PROBLEM), "rage-glm-2 needs norm_bound"),
         (lambda: RageGlm2().start(PROBLEM), "rage-glm-2 needs norm_bound"),
         (lambda: policy_from_json({"delta": 0.1}), r"no name, only \['delta'\]"),
-        (lambda: policy_named("uniform", rounds=3), "does not take these options"),
+        (lambda: policy_named("anytime", warm=3), "option of anytime has a value of the wrong type"),
+        (
+            lambda: policy_named("uniform", rounds=3),
+            "uniform does not use rounds: no policy does. uniform takes delta, epsilon, budget",
+        ),
         (
             lambda: (p := RageGlm(kappa=0.1, delta=1e-9, budget=100)).plan(p.start(PROBLEM), np.random.default_rng(0)),
             "budget of 100 questions: the first stage alone takes [0-9,]+, and the whole search is forecast",

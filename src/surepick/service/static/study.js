@@ -100,7 +100,9 @@ function drawVerdict() {
   const claim = find("claim");
   if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
   else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
-  const sure = `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
+  const sure = verdict?.guarantee === "heuristic"
+    ? "A heuristic: nothing is proved about how often it names a wrong item."
+    : `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
   const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
   find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || (current.answers && current.waiting ? held : "");
   find("answers").textContent = current.answers.toLocaleString("en");
