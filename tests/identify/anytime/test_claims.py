@@ -71,3 +71,32 @@ def test_other_policies_rank_by_their_intervals():
     known = score_table(session, delta=0.05)
     assert np.all(known.best_rank <= known.worst_rank)
     assert known.better.any()
+
+
+def test_intervals_cover_though_a_judge_withholds_wins():
+    """A judge who skips 60% of the wins of item b: charged, the intervals must not take the rest for all answers."""
+    runs, missed = 12, 0
+    problem = Problem.from_pairs(np.eye(3), names=["a", "b", "c"])
+    for seed in range(runs):
+        judge, rng = World("even", problem, np.zeros(3)).judge(seed), np.random.default_rng([seed, 9])
+        session = Session(problem, Anytime(missing="charged", budget=500), seed=seed)
+        while questions := session.ask(1):
+            answer = judge(questions[0])
+            winner = questions[0].first if answer else questions[0].second
+            if winner == "b" and rng.random() < 0.6:
+                session.skip(questions[0].id)
+            else:
+                session.tell(questions[0].id, answer)
+        known = score_table(session, delta=0.05)
+        missed += bool(np.any((known.low > 0) | (known.high < 0)))
+    assert missed <= most_failures(runs, 0.05)
+    assert "whatever the reason" in known.note
+    assert any("charged" in sentence for sentence in session.verdict().assumptions)
+
+
+def test_charged_intervals_are_finite_where_all_answers_came():
+    session = searched(1, missing="charged")
+    known = score_table(session, delta=0.05)
+    truth = (ITEMS - ITEMS.mean(axis=0)) @ THETA
+    assert np.all((known.low <= truth[known.items]) & (truth[known.items] <= known.high))
+    assert np.all(np.isfinite(known.high - known.low))
