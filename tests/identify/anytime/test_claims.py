@@ -1,9 +1,12 @@
 """Ranks and top sets: what is proven of them is true, and agrees with the verdict."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from helpers import most_failures
 from surepick import Anytime, Problem, Session, Uniform
+from surepick.identify import DrawnAnswers
 from surepick.identify.anytime.claims import proven_better
 from surepick.judges import World
 from surepick.report.history import score_table
@@ -48,6 +51,30 @@ def test_false_ranks_are_rarer_than_delta_and_estimates_are_not():
         false_of_estimates += bool(np.any((scores[:, None] > scores[None, :]) & ~higher))
     assert false <= most_failures(runs, delta)
     assert false_of_estimates > most_failures(runs, delta)  # the control: so many claims, unproved, are often false
+
+
+def test_an_open_verdict_claims_no_rank_that_the_localiser_does_not_prove():
+    """Twelve tied items: every rank is false, and passes of the directional rule are many, one for each rival."""
+    problem, policy, items = Problem.from_items(np.eye(12), intercept=False), Anytime(delta=0.9), np.arange(12)
+    passed = 0
+    for seed in range(3, 9):
+        judge = DrawnAnswers(np.zeros(12), np.random.default_rng([seed, 4]))
+        state = policy.start(problem)
+        for _ in range(26):
+            counts = np.full(12, max(1, int(0.4 * state.asked / 12)))
+            plan = policy.stage_of(state, counts)
+            wins = judge.wins(problem.measurements[plan.measurements], plan.pulls)
+            state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, wins))
+            verdict = policy.verdict(state)
+            assert not verdict.status.decided
+            if len(verdict.surviving) < 12:
+                passed += 1
+                better, by_localiser = (
+                    proven_better(state, replace(verdict, surviving=names), items)
+                    for names in (verdict.surviving, problem.names)
+                )
+                assert np.array_equal(better, by_localiser)
+    assert passed > 0  # else the test would show nothing
 
 
 def test_a_verdict_by_the_posterior_proves_no_rank():
