@@ -138,7 +138,7 @@ def interval_corrected(
     kappa: float | None = None,
     logit_bounds: ArrayLike | None = None,
     form: Form = "query",
-    order_seed: int = 0,
+    order_seed: int | None = None,
     fitted: Fit | None = None,
     confidence_set: ConfidenceSet | None = None,
 ) -> Intervals:

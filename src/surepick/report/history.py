@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Booleans, Floats, Integers
-from surepick.confidence import ConfidenceSet, interval_anytime
+from surepick.confidence import ConfidenceSet, in_given_order, interval_anytime
+from surepick.glm import Tally
 from surepick.glm.loss import Vectors
 from surepick.identify import Verdict
 from surepick.identify.anytime.claims import proven_better
@@ -108,8 +109,7 @@ class ScoreTable:
 def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> ScoreTable | None:
     """Scores of the leading items; None before the first answer. O(items) convex programs, a few milliseconds each."""
     problem = session.problem
-    stages = _answered(session)
-    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
+    batches = _in_the_order_asked(session)
     if not batches or len(problem.items) < 2:
         return None
     state, _ = session.progress()
@@ -126,6 +126,23 @@ def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Sc
     better = proven_better(state, session.verdict(), order) if is_anytime else low[:, None] > high[None, :]
     note = intervals_note(delta, session.policy.guarantee, charged=charged, ranks_by_intervals=not is_anytime)
     return ScoreTable(order, score[order], low, high, better, len(centred), delta, known.is_empty(delta=delta), note)
+
+
+def _in_the_order_asked(session: Session) -> list[Tally]:
+    """Answers of the answered stages, stage by stage in the order in which the questions were drawn.
+
+    This order depends on no answer, so nothing need be shuffled again.
+    """
+    stages, answers = len(_answered(session)), session.answers
+    known = sorted(
+        (question for question in session.questions.values() if question.stage < stages and question.id in answers),
+        key=lambda question: (question.stage, question.id),
+    )
+    if not known:
+        return []
+    rows = session.problem.measurements[[question.measurement for question in known]]
+    ones = np.array([answers[question.id] ^ question.swapped for question in known], dtype=np.int64)
+    return in_given_order(Tally.from_answers(rows, ones))
 
 
 def _charged_set(state: State) -> ConfidenceSet:
