@@ -142,10 +142,10 @@ def test_intervals_are_those_of_the_confidence_package() -> None:
     design = np.column_stack([points, np.ones(3)])
     fixed = LogisticModel(data="fixed", norm_bound=2.0).fit(rows, answers)
     adaptive = LogisticModel().fit(rows, answers)
-    tally = fixed.answers_
+    tally, seed = fixed.answers_, fixed.order_seed_
     for model, method, expected in (
-        (fixed, "auto", interval_corrected(tally, design, delta=0.2, data="fixed", norm_bound=2.0)),
-        (fixed, "anytime", interval_anytime(tally, design, delta=0.2, data="fixed")),
+        (fixed, "auto", interval_corrected(tally, design, delta=0.2, data="fixed", norm_bound=2.0, order_seed=seed)),
+        (fixed, "anytime", interval_anytime(tally, design, delta=0.2, data="fixed", order_seed=seed)),
         (adaptive, "auto", interval_anytime(in_given_order(tally), design, delta=0.2)),
         (adaptive, "wald", interval_wald(tally, design, delta=0.2)),
     ):

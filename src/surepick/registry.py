@@ -150,7 +150,7 @@ def intervals_by_name(
     norm_bound: float | None = None,
     kappa: float | None = None,
     logit_bounds: ArrayLike | None = None,
-    order_seed: int = 0,
+    order_seed: int | None = None,
     fitted: Fit | None = None,
 ) -> list[Intervals]:
     """Run several methods on the same answers with one fit and one evidence process; each takes what it can use."""

@@ -1,5 +1,6 @@
 """A scikit-learn classifier with intervals: the logistic fit of this project behind the interface people know."""
 
+import secrets
 import warnings
 from typing import Any, Literal
 
@@ -100,6 +101,8 @@ class LogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.classes_ = classes
         self.fit_ = result
         self.answers_ = tally
+        # Drawn once: all intervals of one model are of one random order of its answers.
+        self.order_seed_ = secrets.randbits(32)
         self.coef_ = theta[None, : rows.shape[1]]
         self.intercept_ = theta[rows.shape[1] :] if self.fit_intercept else np.zeros(1)
         self.n_iter_ = result.iterations
@@ -157,12 +160,18 @@ class LogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if method == "anytime":
             fixed = self.data == "fixed"
             answers = self.answers_ if fixed else in_given_order(self.answers_.asked())
-            return interval_anytime(answers, points, delta=delta, data=self.data)
+            return interval_anytime(answers, points, delta=delta, data=self.data, order_seed=self.order_seed_)
         plain = self._unpenalised()
         if method == "wald":
             return interval_wald(self.answers_, points, delta=delta, fitted=plain)
         return interval_corrected(
-            self.answers_, points, delta=delta, data="fixed", norm_bound=self.norm_bound, fitted=plain
+            self.answers_,
+            points,
+            delta=delta,
+            data="fixed",
+            norm_bound=self.norm_bound,
+            order_seed=self.order_seed_,
+            fitted=plain,
         )
 
     def _unpenalised(self) -> Fit:

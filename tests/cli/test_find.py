@@ -321,6 +321,37 @@ def test_enough_recorded_votes_decide_and_prove(folder, rng, order):
     assert log.read_text().splitlines() == lines
 
 
+def test_votes_in_the_order_of_the_file_are_stages_of_one(folder, rng):
+    """The next recorded question may depend on a vote, so no stage may hold both."""
+    (folder / "votes.csv").write_text(many_votes(rng, 150))
+    log = folder / "log.jsonl"
+    words = (folder / "items.csv", "--answers", folder / "votes.csv", "--delta", "1e-9", "--state", log)
+    fields = found(*words, "--order", "file", code=1)
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    stages = [event for event in events if event["event"] == "stage"]
+    assert len(stages) == 150
+    assert all(event["pulls"] == [1] for event in stages)
+    assert any("order in which they were asked" in sentence for sentence in fields["assumptions"])
+
+
+@pytest.mark.parametrize(("policy", "budget"), [("anytime", 20), ("uniform", 400)])
+def test_a_verdict_says_when_votes_may_be_reordered(folder, rng, policy, budget):
+    (folder / "votes.csv").write_text(many_votes(rng, 300 if policy == "uniform" else 20))
+    fields = found(
+        folder / "items.csv", "--answers", folder / "votes.csv", "--policy", policy, "--budget", budget, code=1
+    )
+    assert any("fixed before the votes" in sentence for sentence in fields["assumptions"])
+
+
+def test_votes_that_count_are_not_a_warm_start(folder, rng, capsys, monkeypatch):
+    (folder / "votes.csv").write_text(many_votes(rng, 50))
+    (folder / "copy.csv").write_bytes((folder / "votes.csv").read_bytes())
+    (folder / "link.csv").symlink_to(folder / "votes.csv")
+    for name in ("votes.csv", "copy.csv", "link.csv"):
+        words = (folder / "items.csv", "--answers", folder / "votes.csv", "--warm-start", folder / name)
+        assert "hold the same votes" in refused(capsys, monkeypatch, *words)
+
+
 def test_checks_see_the_votes_as_people_saw_them(folder, rng):
     lines = ["item_a,item_b,winner,judge"]
     pairs = [rng.choice(["a", "b", "c", "d"], 2, replace=False) for _ in range(300)]

@@ -235,7 +235,7 @@ def test_intervals_hold_the_least_refuted_point_and_shrink_with_delta(seed):
     pulls = rng.integers(5, 80, size=5)
     batches = [Tally(vectors, pulls, rng.binomial(pulls, 0.5)) for _ in range(2)]
     queries = rng.normal(size=(2, 2))
-    wide, narrow = (interval_anytime(batches, queries, delta=delta) for delta in (0.01, 0.2))
+    wide, narrow = (interval_anytime(batches, queries, delta=delta, order_seed=0) for delta in (0.01, 0.2))
     for result in (wide, narrow):
         assert result.valid
         assert result.guarantee is Guarantee.PROVED
@@ -243,7 +243,7 @@ def test_intervals_hold_the_least_refuted_point_and_shrink_with_delta(seed):
         assert np.all(result.centre < result.high)
     assert np.all(wide.low < narrow.low)
     assert np.all(wide.high > narrow.high)
-    doubled = interval_anytime(batches, -2 * queries, delta=0.2)
+    doubled = interval_anytime(batches, -2 * queries, delta=0.2, order_seed=0)
     np.testing.assert_allclose(doubled.low, -2 * narrow.high, rtol=1e-3, atol=1e-3)
 
 
@@ -252,13 +252,15 @@ def test_rotation_units_and_collinear_columns_change_nothing(rng):
     pulls = np.array([9, 14, 20, 11, 30])
     batches = [Tally(vectors, pulls, rng.binomial(pulls, 0.4)) for _ in range(3)]
     query = np.array([[1.0, -0.5]])
-    reference = interval_anytime(batches, query)
+    reference = interval_anytime(batches, query, order_seed=0)
     rotation = np.linalg.qr(rng.normal(size=(2, 2)))[0]
     for change in (lambda x: x @ rotation, lambda x: x * 1e60, lambda x: x @ rotation * 1e-60):
-        other = interval_anytime([Tally(change(b.vectors), b.pulls, b.wins) for b in batches], change(query))
+        other = interval_anytime(
+            [Tally(change(b.vectors), b.pulls, b.wins) for b in batches], change(query), order_seed=0
+        )
         np.testing.assert_allclose([other.low, other.high], [reference.low, reference.high], rtol=1e-3)
     mixed = np.array([1e20, 1e-20])  # ridge experts do depend on the mixture of units, but the sets stay sensible
-    other = interval_anytime([Tally(b.vectors * mixed, b.pulls, b.wins) for b in batches], query * mixed)
+    other = interval_anytime([Tally(b.vectors * mixed, b.pulls, b.wins) for b in batches], query * mixed, order_seed=0)
     np.testing.assert_allclose([other.low, other.high], [reference.low, reference.high], atol=1.0)
     double = np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])  # the first column as two of half the size
     wide = [Tally(b.vectors @ double, b.pulls, b.wins) for b in batches]
@@ -335,3 +337,12 @@ def test_single_tallies_of_adaptive_data_cannot_be_used():
     result = interval_anytime(tally, [[1.0]])
     assert not result.valid
     assert "need their order" in result.reason
+
+
+def test_the_order_is_drawn_unless_given_and_reported():
+    tally = Tally([[1.0, 0.0], [0.0, 1.0]], [300, 300], [100, 200])
+    first, second = (interval_anytime(tally, [[1.0, 0.0]], data="fixed") for _ in range(2))
+    assert first.order_seed != second.order_seed
+    again = interval_anytime(tally, [[1.0, 0.0]], data="fixed", order_seed=first.order_seed)
+    assert (again.low[0], again.high[0]) == (first.low[0], first.high[0])
+    assert first.low[0] != second.low[0]

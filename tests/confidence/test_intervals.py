@@ -145,16 +145,20 @@ def test_units_and_rotation_change_nothing(rng, knowledge):
     tally, queries, _ = simulated("gaussian", rng)
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     known = {"norm_bound": 1.1} if knowledge == "norm_bound" else {}
-    reference = interval_corrected(tally, queries, data="fixed", **known)
+    reference = interval_corrected(tally, queries, data="fixed", order_seed=0, **known)
     turned = interval_corrected(
-        Tally(tally.vectors @ rotation, tally.pulls, tally.wins), queries @ rotation, data="fixed", **known
+        Tally(tally.vectors @ rotation, tally.pulls, tally.wins),
+        queries @ rotation,
+        data="fixed",
+        order_seed=0,
+        **known,
     )
     np.testing.assert_allclose(turned.low, reference.low, rtol=1e-5)
     np.testing.assert_allclose(turned.high, reference.high, rtol=1e-5)
     units = 1e40
     scaled = {name: value / units for name, value in known.items()}
     larger = interval_corrected(
-        Tally(tally.vectors * units, tally.pulls, tally.wins), queries * units, data="fixed", **scaled
+        Tally(tally.vectors * units, tally.pulls, tally.wins), queries * units, data="fixed", order_seed=0, **scaled
     )
     np.testing.assert_allclose(larger.low, reference.low, rtol=1e-5)
 
@@ -181,8 +185,8 @@ def test_a_failed_burn_in_says_how_many_more_answers_suffice():
     result = interval_corrected(tally, [[1.0, 0.0]], data="fixed", norm_bound=2.0)
     short = interval_corrected(tally, [[1.0, 0.0]], data="adaptive", norm_bound=2.0)
     assert not result.valid
-    assert np.isinf(result.half_width).all()
-    assert result.centre[0] == pytest.approx(-math.log(2))
+    assert result.method == "corrected (anytime)"
+    assert result.low[0] < -math.log(2) < result.high[0]
     assert "more answers in all" in result.reason
     times = float(result.reason.split("about ")[1].split(" times")[0])
     assert 1 < times < 100
@@ -369,3 +373,22 @@ def test_logit_bounds_belong_to_the_rows_of_the_tally():
         interval_corrected(tally, [[1.0]], data="fixed", logit_bounds=[0.3, 0.6])
     with pytest.raises(InvalidInput, match="one tally"):
         interval_corrected([tally, tally], [[1.0]], data="fixed", logit_bounds=[0.3, 9.0, 0.6])
+
+
+@pytest.mark.parametrize("kind", ["collinear", "heavy-tailed"])
+def test_the_anytime_interval_stands_in_where_the_theorem_does_not_apply(kind):
+    rng, delta, runs, missed = np.random.default_rng(8), 0.3, 20, 0
+    truth, query = np.array([0.5, -0.5]), np.array([[1.0, 1.0]])
+    for run in range(runs):
+        rows = rng.normal(size=(400, 2)) if kind == "collinear" else rng.standard_t(1.5, size=(400, 2))
+        if kind == "collinear":
+            rows[:, 1] = rows[:, 0] + 0.05 * rows[:, 1]
+        wins = rng.binomial(1, probability_of_yes(rows @ truth))
+        tally = Tally(rows, np.ones(400, dtype=int), wins)
+        result = interval_corrected(tally, query, delta=delta, data="fixed", order_seed=run)
+        assert result.method == "corrected (anytime)"
+        assert result.guarantee is Guarantee.PROVED
+        assert np.isfinite(result.half_width).all()
+        assert "this is the anytime interval" in result.reason
+        missed += not result.low[0] <= query[0] @ truth <= result.high[0]
+    assert missed <= most_failures(runs, delta)

@@ -312,3 +312,14 @@ def test_a_skip_or_tie_can_be_undone_until_its_stage_is_evaluated() -> None:
     again = Session.replay(one.to_lines())
     assert [each.id for each in again.outstanding] == [each.id for each in one.outstanding]
     assert again.verdict() == one.verdict()
+
+
+def test_after_a_forecast_undo_is_refused_live_and_resumed():
+    """A forecast shows something of the answers, so a replay must know that it was made."""
+    session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
+    question = session.ask(1)[0]
+    session.tell(question.id, 1)
+    session.forecast(draws=3)
+    for one in (session, Session.replay(session.to_lines())):
+        with pytest.raises(InvalidInput, match="can no longer be undone"):
+            one.undo(question.id)

@@ -120,6 +120,8 @@ class TestEveryMethod:
         batches = [Tally(GOOD.vectors, GOOD.pulls // 2, GOOD.wins // 2) for _ in range(2)]
         stacked = Tally(*(np.concatenate([getattr(b, name) for b in batches]) for name in ("vectors", "pulls", "wins")))
         one, two, three = (INTERVALS[method](each, QUERY) for each in (GOOD, batches, stacked))
+        if one.method.endswith("(anytime)"):
+            pytest.skip("the anytime interval stands in, and the order of answers enters")
         np.testing.assert_allclose([two.low, two.high], [one.low, one.high], rtol=1e-6)
         np.testing.assert_allclose([three.low, three.high], [one.low, one.high], rtol=1e-6)
 
@@ -268,5 +270,5 @@ def test_intervals_of_anything_are_ordered_and_infinite_where_nothing_is_known(t
         assert result.valid or result.reason
         if method.startswith(("corrected", "ellipsoid", "printed")) and not result.valid:
             broken = [c.name for c in result.conditions if not c.holds]
-            if broken != ["queries in the span"]:
+            if broken != ["queries in the span"] and not result.method.endswith("(anytime)"):
                 assert np.isinf(result.half_width).all()

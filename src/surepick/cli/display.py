@@ -228,7 +228,7 @@ def _print_scores(console: Console, outcome: Outcome) -> None:
     if known.refuted:
         console.print(Text(REFUTED, style="red"))
         return
-    grid = Table(title=f"Scores against the mean, and ranks; all hold at once with probability {1 - known.delta:g}")
+    grid = Table(title="Scores against the mean, and ranks")
     grid.title_justify = "left"
     grid.add_column("item")
     for column in ("score", "interval", "rank"):
@@ -239,3 +239,4 @@ def _print_scores(console: Console, outcome: Outcome) -> None:
         name = outcome.session.problem.names[item]
         grid.add_row(named(outcome.items, name, console), f"{known.score[place]:+.2f}", ends, ranks)
     console.print(grid)
+    console.print(known.note, style="dim", highlight=False)

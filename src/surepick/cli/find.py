@@ -140,6 +140,11 @@ def find(
             "--position needs pairs whose order the search chooses; recorded votes (--answers, --warm-start) were "
             "shown in an order of their own. Leave one of them out."
         )
+    if answers is not None and warm_start is not None and _same_content(answers, warm_start):
+        raise InvalidInput(
+            "--warm-start and --answers hold the same votes. Votes that count as evidence must not be known to the "
+            "predictions beforehand; leave --warm-start out, or split the votes into two files."
+        )
     table = read_items(items, pca=pca, features=features)
     if assume is not None and policy != "anytime":
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
@@ -225,6 +230,13 @@ def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, jso
         raise typer.Exit(130)
     if not outcome.verdict.status.decided:
         raise typer.Exit(1)
+
+
+def _same_content(one: Path, other: Path) -> bool:
+    """Whether two paths are the same file, or files of the same bytes."""
+    if not (one.is_file() and other.is_file()):
+        return False  # whoever reads them says what is missing
+    return one.samefile(other) or one.read_bytes() == other.read_bytes()
 
 
 def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Policy[Any]":

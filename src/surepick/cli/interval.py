@@ -32,7 +32,10 @@ def interval(
     kappa: Annotated[
         float | None, typer.Option(help="A lower bound on the variance of every answer, if known.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed for the order of counted rows (fixed designs only).")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed for the order of counted rows (fixed designs); drawn by default."),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the intervals to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -87,6 +90,7 @@ def _as_fields(result: "Intervals") -> dict[str, object]:
         "valid": result.valid,
         "reason": result.reason,
         "statement": result.statement,
+        "order_seed": result.order_seed,
         "intervals": [{"low": low, "high": high, "centre": centre} for low, high, centre in ends],
         **{key: value for key, value in result.details.items() if key != "d"},
     }

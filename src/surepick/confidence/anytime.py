@@ -6,6 +6,7 @@ it is turned into intervals whose ends are certified.
 """
 
 import math
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,19 +45,27 @@ class ConfidenceSet:
 
     span: Span
     evidence: Evidence
+    order_seed: int | None = None
+    """The seed of the random order; None where no batch was split."""
 
     @classmethod
-    def of(cls, answers: Tallies, *, data: Data = "adaptive", order_seed: int = 0) -> "ConfidenceSet":
+    def of(cls, answers: Tallies, *, data: Data = "adaptive", order_seed: int | None = None) -> "ConfidenceSet":
         """Build the evidence from batches of answers in their order.
 
-        A batch much larger than what came before it is split in a random order, seeded by `order_seed`; counts without
+        A batch much larger than what came before it is split in a random order, seeded by `order_seed`, or by a seed
+        that is drawn and kept where none is given: the probability is over that order, too. Counts without
         any order can only be used if the whole design was fixed (data="fixed"). Costs three warm-started ridge fits for
         every 15% more answers (`evidence_from_batches`).
         """
         validate.one_of("data", data, ("adaptive", "fixed"))
         if isinstance(answers, Tally) and data == "adaptive":
             raise InvalidInput(ORDER_UNKNOWN.detail)
-        return cls(*evidence_from_batches(batches_of(answers), np.random.default_rng(order_seed)))
+        # Not a constant: for one fixed order of a small tally, the mean of E(θ*) may exceed one.
+        seed = secrets.randbits(32) if order_seed is None else order_seed
+        rng = np.random.default_rng(seed)
+        unused = rng.bit_generator.state
+        span, evidence = evidence_from_batches(batches_of(answers), rng)
+        return cls(span, evidence, None if rng.bit_generator.state == unused else seed)
 
     @property
     def rows(self) -> Floats:
@@ -193,13 +202,15 @@ def interval_anytime(
     *,
     delta: float = 0.05,
     data: Data = "adaptive",
-    order_seed: int = 0,
+    order_seed: int | None = None,
     confidence_set: ConfidenceSet | None = None,
 ) -> Intervals:
     """Intervals that hold for all queries and all times at once, however the questions were chosen.
 
     Needs no norm bound and no burn-in. `confidence_set` reuses one already built from the same answers. All times are
     meant of batches in their order; a single tally is shuffled at every call, so its guarantee is for one call only.
+    The result has the `order_seed`, by default a drawn one. Where large batches are split, all times are covered only
+    if every call is given the same one: another order is another process.
 
     >>> tally = Tally([[1.0]], pulls=[200], wins=[150])
     >>> result = interval_anytime(tally, [[1.0]], data="fixed")
@@ -208,11 +219,9 @@ def interval_anytime(
     """
     delta = validate.probability("delta", delta)
     validate.one_of("data", data, ("adaptive", "fixed"))
-    scope = "All queries at once" if isinstance(answers, Tally) else "All queries and all times at once"
-    statement = f"{scope}, by Ville's inequality (docs/theory.md, anytime sequence)."
     if confidence_set is None and isinstance(answers, Tally) and data == "adaptive":
         points = validate.matrix("queries", queries, columns=answers.dimension)
-        return unbounded("anytime", Guarantee.PROVED, statement, delta, len(points), ORDER_UNKNOWN)
+        return unbounded("anytime", Guarantee.PROVED, _statement(False), delta, len(points), ORDER_UNKNOWN)
     found = confidence_set or ConfidenceSet.of(answers, data=data, order_seed=order_seed)
     points = validate.matrix("queries", queries, columns=found.span.dimension)
     empty = found.is_empty(delta=delta)
@@ -223,7 +232,7 @@ def interval_anytime(
     return Intervals(
         method="anytime",
         guarantee=Guarantee.PROVED,
-        statement=statement,
+        statement=_statement(not isinstance(answers, Tally) and (found.order_seed is None or order_seed is not None)),
         delta=delta,
         centre=centre,
         low=low,
@@ -239,4 +248,10 @@ def interval_anytime(
             ),
         ),
         details={"least_log_evidence": found.least.at.value},
+        order_seed=found.order_seed,
     )
+
+
+def _statement(all_times: bool) -> str:
+    scope = "All queries and all times at once" if all_times else "All queries at once"
+    return f"{scope}, by Ville's inequality (docs/theory.md, anytime sequence)."

@@ -43,6 +43,8 @@ class Intervals:
     conditions: tuple[Condition, ...] = ()
     details: Mapping[str, float] = field(default_factory=dict)
     """Numbers behind the widths, such as xi and the radius."""
+    order_seed: int | None = None
+    """The seed of the random order of the answers, for methods that put them into one."""
 
     @property
     def valid(self) -> bool:

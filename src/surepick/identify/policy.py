@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ class Plan:
     memo: Mapping[str, Any] = field(default_factory=dict)
     """What the guarantee must remember of the moment of planning, as JSON values: all that `apply` needs."""
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Number of questions."""
         return int(self.pulls.sum())

@@ -3,13 +3,13 @@
 A policy may want to ask what nobody was asked, or more often than anybody was; `only_recorded` redirects its questions
 to votes that exist. Only Anytime can be redirected: its proof needs no more than that questions, predictions and bets
 of a stage are fixed before its answers are seen (docs/anytime.md, section 4), and predictions and bets are made for the
-questions asked instead. So its verdict on recorded votes is as good as on live ones, if the recorded questions did not
-depend on later answers.
+questions asked instead. So its verdict on recorded votes is as good as on live ones, on a condition about how the
+recorded questions were chosen, which depends on the order (`CONDITIONS`).
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, cast
 
@@ -19,7 +19,7 @@ from surepick._arrays import Integers
 from surepick.answer import Answer, code_of
 from surepick.checks import Answers
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Plan, Policy, Problem, Wait, Winner
+from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.problem import NOTHING
 from surepick.io.items import ItemTable, read_items
 from surepick.io.votes import VoteTable, numbers_of, read_votes
@@ -29,6 +29,14 @@ Order = Literal["policy", "file"]
 
 Asked = tuple[int, int]
 """Two items by number in ascending order, or an item and NOTHING."""
+
+CONDITIONS: Mapping[Order, str] = {
+    "policy": "The recorded questions, and how many votes there are on each, were fixed before the votes: none was "
+    "chosen or left out because of an answer. (Where questions depended on earlier votes, use --order file.)",
+    "file": "The votes are in the order in which they were asked: each recorded question may depend on votes before it "
+    "in the file, and on nothing later.",
+}
+"""When a verdict on recorded votes holds, for each order in which they are used."""
 
 Redirect = Callable[[Any, Plan], Integers | Wait]
 """From the state and the stage as planned to how often each measurement is asked instead."""
@@ -121,40 +129,39 @@ def warm_answers(problem: Problem, votes: VoteTable) -> tuple[tuple[int, int, in
 def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
     """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order.
 
-    Policies other than Anytime stay as they are: they have proofs for the questions they planned, and a vote that does
-    not exist is a skip to them.
+    Policies other than Anytime ask what they planned: they have proofs for these questions, and a vote that does not
+    exist is a skip to them. The condition of the order is among the assumptions of every verdict.
     """
     if not isinstance(policy, Anytime | Winner):
         if order == "file":
             raise InvalidInput(
                 f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
             )
-        return policy
+        return cast("Policy[Any]", _OnRecorded(policy, None, CONDITIONS[order]))
     rows = _rows(judge.problem)
     in_file = np.array([rows[_asked(judge.number, vote.shown)] for vote in judge.recorded.votes], dtype=np.int64)
     stock = np.bincount(in_file, minlength=len(rows))
 
     def redirect(state: Any, plan: Plan) -> Integers | Wait:
-        used = np.zeros_like(stock)
-        for filed in state.stages:
-            used[filed.plan.measurements] += filed.plan.pulls
-        asked = int(used.sum())
+        asked = state.asked
         if asked == len(in_file):
             return Wait("The recorded votes are used up.")
         if order == "policy":
+            used = np.zeros_like(stock)
+            for filed in state.stages:
+                used[filed.plan.measurements] += filed.plan.pulls
             return nearest(judge.problem, plan, stock - used)
-        return np.bincount(in_file[asked : asked + plan.total], minlength=len(stock))
+        # One vote at a time: the next question may depend on this vote, and a stage of both would fix its bets by the
+        # second question, which shows what the first answer was.
+        return np.bincount(in_file[asked : asked + 1], minlength=len(stock))
 
-    return redirected(policy, redirect)
-
-
-def redirected(policy: Anytime | Winner, redirect: Redirect) -> Policy[Any]:
-    """The policy, with other questions in every stage."""
-    return cast("Policy[Any]", _Redirected(policy, redirect))
+    return cast("Policy[Any]", _OnRecorded(policy, redirect, CONDITIONS[order]))
 
 
 class _Redirected:
-    def __init__(self, policy: Anytime | Winner, redirect: Redirect) -> None:
+    """The policy, with other questions in every stage; all else is asked of the policy itself."""
+
+    def __init__(self, policy: Policy[Any], redirect: Redirect | None) -> None:
         self._policy = policy
         self._redirect = redirect
 
@@ -163,10 +170,29 @@ class _Redirected:
 
     def plan(self, state: Any, rng: np.random.Generator) -> Any:
         outcome = self._policy.plan(state, rng)
-        if not isinstance(outcome, Plan):
+        if not isinstance(outcome, Plan) or self._redirect is None:
             return outcome
         counts = self._redirect(state, outcome)
-        return counts if isinstance(counts, Wait) else self._policy.stage_of(state, counts)
+        # Only Anytime and Winner are redirected: they can make a stage of any questions, and are proved for any.
+        return counts if isinstance(counts, Wait) else cast("Anytime", self._policy).stage_of(state, counts)
+
+
+class _OnRecorded(_Redirected):
+    """The same on recorded votes: every verdict names the condition on how these were collected."""
+
+    def __init__(self, policy: Policy[Any], redirect: Redirect | None, condition: str) -> None:
+        super().__init__(policy, redirect)
+        self._condition = condition
+
+    def plan(self, state: Any, rng: np.random.Generator) -> Any:
+        outcome = super().plan(state, rng)
+        return self._conditional(outcome) if isinstance(outcome, Verdict) else outcome
+
+    def verdict(self, state: Any) -> Verdict:
+        return self._conditional(self._policy.verdict(state))
+
+    def _conditional(self, verdict: Verdict) -> Verdict:
+        return replace(verdict, assumptions=(*verdict.assumptions, self._condition))
 
 
 def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
@@ -200,7 +226,7 @@ def avoiding(problem: Problem, policy: Anytime, avoid: set[int]) -> Policy[Any]:
         counts[plan.measurements] = plan.pulls
         return counts
 
-    return redirected(policy, redirect)
+    return cast("Policy[Any]", _Redirected(policy, redirect))
 
 
 def _problem(items: ItemTable, recorded: VoteTable) -> Problem:

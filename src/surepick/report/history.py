@@ -1,18 +1,22 @@
 """What the log of a session shows: evidence over time, how often each item was shown, and the scores of all items."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Booleans, Floats, Integers
-from surepick.confidence import ConfidenceSet, interval_anytime
+from surepick.confidence import ConfidenceSet, in_given_order, interval_anytime
+from surepick.glm import Tally
+from surepick.glm.loss import Vectors
 from surepick.identify import Verdict
 from surepick.identify.anytime.claims import proven_better
 from surepick.identify.anytime.state import State
 from surepick.identify.forecast import OpenStage
+from surepick.linalg import span_of
+from surepick.report.sentences import intervals_note
 from surepick.session import Session
 
 CURVE_POINTS = 40
@@ -55,6 +59,7 @@ class ScoreTable:
 
     All intervals hold at once, at all times, with probability 1 − delta (docs/theory.md, section 5). So do all
     ranks: with Anytime together with its verdict (`identify.anytime.claims`), with others together with the intervals.
+    These are two claims, which hold together with probability 1 − 2·delta; `note` says so, and on what condition.
     """
 
     items: Integers
@@ -70,6 +75,8 @@ class ScoreTable:
     delta: float
     refuted: bool
     """Whether the answers refute every logistic model; then the intervals mean nothing."""
+    note: str
+    """What intervals and ranks claim, together and each, and what is assumed of missing answers."""
 
     @property
     def best_rank(self) -> Integers:
@@ -102,22 +109,53 @@ class ScoreTable:
 def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> ScoreTable | None:
     """Scores of the leading items; None before the first answer. O(items) convex programs, a few milliseconds each."""
     problem = session.problem
-    stages = _answered(session)
-    batches = [stage.plan.tally(problem, stage.wins, stage.pulls).asked() for stage in stages if stage.pulls.any()]
+    batches = _in_the_order_asked(session)
     if not batches or len(problem.items) < 2:
         return None
-    known = ConfidenceSet.of(batches)
+    state, _ = session.progress()
+    is_anytime = isinstance(state, State)
+    # Chosen by the option alone: to choose by whether an answer is missing would be to choose between two confidence
+    # sets after seeing the answers.
+    charged = is_anytime and state.charge
+    known = _charged_set(state) if charged else ConfidenceSet.of(batches)
     centred = problem.items - problem.items.mean(axis=0)
     score = known.span.coordinates(centred) @ known.least.point
     order = np.argsort(-score, kind="stable")[:most]
     intervals = interval_anytime(batches, centred[order], delta=delta, confidence_set=known)
     low, high = intervals.low, intervals.high
-    state, _ = session.progress()
-    if isinstance(state, State):
-        better = proven_better(state, session.verdict(), order)
-    else:
-        better = low[:, None] > high[None, :]
-    return ScoreTable(order, score[order], low, high, better, len(centred), delta, known.is_empty(delta=delta))
+    better = proven_better(state, session.verdict(), order) if is_anytime else low[:, None] > high[None, :]
+    note = intervals_note(delta, session.policy.guarantee, charged=charged, ranks_by_intervals=not is_anytime)
+    return ScoreTable(order, score[order], low, high, better, len(centred), delta, known.is_empty(delta=delta), note)
+
+
+def _in_the_order_asked(session: Session) -> list[Tally]:
+    """Answers of the answered stages, stage by stage in the order in which the questions were drawn.
+
+    This order depends on no answer, so nothing need be shuffled again.
+    """
+    stages, answers = len(_answered(session)), session.answers
+    known = sorted(
+        (question for question in session.questions.values() if question.stage < stages and question.id in answers),
+        key=lambda question: (question.stage, question.id),
+    )
+    if not known:
+        return []
+    rows = session.problem.measurements[[question.measurement for question in known]]
+    ones = np.array([answers[question.id] ^ question.swapped for question in known], dtype=np.int64)
+    return in_given_order(Tally.from_answers(rows, ones))
+
+
+def _charged_set(state: State) -> ConfidenceSet:
+    """The confidence set of the policy's own plug-in process, in which every missing answer is charged the worst.
+
+    Its predictions were fixed when each stage was planned. Predictions made afterwards from the answers that came would
+    not do: which of them came may depend on answers to later questions (docs/anytime.md, section 4).
+    """
+    evidence = state.evaluated.evidence
+    asked = state.problem.measurements[evidence.where]
+    span = span_of(asked)
+    # log E depends on θ through the logits of asked vectors only, so it may be written in coordinates of their span.
+    return ConfidenceSet(span, replace(evidence, vectors=Vectors(span.coordinates(asked))))
 
 
 def _answered(session: Session) -> list[OpenStage]:

@@ -162,7 +162,7 @@ class Outcome:
         known = self.scores
         names = self.session.problem.names
         if known is None:
-            return {"items": [], "top": {}}
+            return {"items": [], "top": {}, "items_note": ""}
         tops = {k: known.top(k) for k in range(1, len(known.items))}
         proved = {str(k): sorted(names[item] for item in top) for k, top in tops.items() if top is not None}
-        return {"items": known.to_json(names), "top": proved}
+        return {"items": known.to_json(names), "top": proved, "items_note": known.note}

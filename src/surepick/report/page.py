@@ -142,9 +142,8 @@ def _scores(outcome: Outcome) -> str:
     more = f" The {left} lowest are not drawn." if left else ""
     return (
         f"<h2>Where all items stand</h2>{picture}"
-        f'<p class="note">With probability {1 - known.delta:g} all ranks and the verdict are right at once; so are all '
-        "intervals, as a separate claim. They are wide for items that were soon excluded: no answers were wasted on "
-        f"them.{more}</p>"
+        f'<p class="note">{escape(known.note)} Intervals are wide for items that were soon excluded: no answers were '
+        f"wasted on them.{more}</p>"
     )
 
 

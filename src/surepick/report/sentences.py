@@ -76,6 +76,33 @@ def equally_good(labels: Sequence[str]) -> str:
     return f"Equally good, because their features are the same: {', '.join(labels)}." if labels else ""
 
 
+def intervals_note(delta: float, guarantee: str, *, charged: bool, ranks_by_intervals: bool = False) -> str:
+    """What the intervals of scores claim, on what condition, and what they claim together with verdict and ranks.
+
+    `charged` says that missing answers were charged the worst; `ranks_by_intervals` that the ranks follow from the
+    intervals instead of from the evidence of the verdict, which is of this guarantee.
+
+    >>> intervals_note(0.05, "proved", charged=True).split(". ")[1]
+    'The ranks and the verdict hold with probability 0.95, too'
+    """
+    condition = (
+        "whatever the reason why answers are missing, since each of these is charged the worse answer"
+        if charged
+        else "if whether an answer comes depends neither on what it would have been nor on other answers of the same "
+        "or later stages"
+    )
+    sure, both = f"{1 - delta:.6g}", f"{max(1 - 2 * delta, 0):.6g}"
+    first = "intervals and ranks" if ranks_by_intervals else "intervals"
+    second = "The verdict holds" if ranks_by_intervals else "The ranks and the verdict hold"
+    said = f"All {first} hold at once and at all times with probability {sure} (proved), {condition}. "
+    if guarantee != "proved":
+        return f"{said}The verdict is a claim of its own ({guarantee}, not proved)."
+    return (
+        f"{said}{second} with probability {sure}, too. "
+        f"These are two claims: both are right with probability {both} at least."
+    )
+
+
 def odds(nats: float | None) -> str:
     """Evidence as odds; less than one to one is no evidence.
 

@@ -77,6 +77,7 @@ def insight(session: Session) -> dict[str, Any]:
         "checks": [check.to_json() for check in check_all(table)],
         "scores": [] if known is None else known.to_json(session.problem.names),
         "refuted": known is not None and known.refuted,
+        "scores_note": "" if known is None else known.note,
         "asked": dict(zip(session.problem.names, appearances(session).tolist(), strict=True)),
         "pairs": _pairs(table),
         "judges": _judges(table),

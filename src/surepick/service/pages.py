@@ -184,6 +184,7 @@ def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:
         "surviving": [items[name] for name in found.get("surviving", items) if name in items],
         "rivals": _rivals(found, insight, items),
         "refuted": insight.get("refuted", False),
+        "scores_note": insight.get("scores_note", ""),
         "certificate": found["certificate"],
         "arithmetic_only": ARITHMETIC_ONLY,
     }

@@ -226,6 +226,11 @@ class Session:
         return self._questions
 
     @property
+    def answers(self) -> Mapping[int, int]:
+        """All answers filed by the id of their question: 1 for the first item shown or yes, else 0."""
+        return self._answers
+
+    @property
     def answered(self) -> int:
         """Number of answers filed, late ones included."""
         return len(self._answers)
@@ -257,9 +262,8 @@ class Session:
         result = self.policy.verdict(self._state)
         if result.status.final:
             self._do({"event": "verdict", **result.to_json()})
-        elif self._evaluated > self._logged_evaluations:
-            # "look" is this evaluation in the log's format: it shows something, so no answer before it can be undone.
-            self._do({"event": "look", "stages": self._evaluated})
+        else:
+            self._log_evaluation()
         return self._verdict or replace(result, forecaster=self.forecast)
 
     def certificate(self) -> dict[str, Any]:
@@ -299,6 +303,7 @@ class Session:
         kept = self._forecast
         if kept is None or kept.made_with != (draws, seed) or outdated(kept.at, self.answered):
             made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
+            self._log_evaluation()  # a forecast shows something of the answers
             kept = self._forecast = _LastForecast(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
@@ -330,6 +335,12 @@ class Session:
             if self._stages[number].without_answer:  # the policy still waits for these, and must be told not to
                 self._state = self.policy.close(self._state, number)
             self._evaluated = number + 1
+
+    def _log_evaluation(self) -> None:
+        """Log that stages were evaluated since the last such event: then a resumed session refuses the same undos."""
+        if self._evaluated > self._logged_evaluations:
+            # "look" is this evaluation in the log's format: it shows something, so no answer before it can be undone.
+            self._do({"event": "look", "stages": self._evaluated})
 
     def _question(self, question: int) -> Question:
         known = self._questions.get(question)

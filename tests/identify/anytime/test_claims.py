@@ -1,9 +1,12 @@
 """Ranks and top sets: what is proven of them is true, and agrees with the verdict."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from helpers import most_failures
 from surepick import Anytime, Problem, Session, Uniform
+from surepick.identify import DrawnAnswers
 from surepick.identify.anytime.claims import proven_better
 from surepick.judges import World
 from surepick.report.history import score_table
@@ -50,6 +53,30 @@ def test_false_ranks_are_rarer_than_delta_and_estimates_are_not():
     assert false_of_estimates > most_failures(runs, delta)  # the control: so many claims, unproved, are often false
 
 
+def test_an_open_verdict_claims_no_rank_that_the_localiser_does_not_prove():
+    """Twelve tied items: every rank is false, and passes of the directional rule are many, one for each rival."""
+    problem, policy, items = Problem.from_items(np.eye(12), intercept=False), Anytime(delta=0.9), np.arange(12)
+    passed = 0
+    for seed in range(3, 9):
+        judge = DrawnAnswers(np.zeros(12), np.random.default_rng([seed, 4]))
+        state = policy.start(problem)
+        for _ in range(26):
+            counts = np.full(12, max(1, int(0.4 * state.asked / 12)))
+            plan = policy.stage_of(state, counts)
+            wins = judge.wins(problem.measurements[plan.measurements], plan.pulls)
+            state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, wins))
+            verdict = policy.verdict(state)
+            assert not verdict.status.decided
+            if len(verdict.surviving) < 12:
+                passed += 1
+                better, by_localiser = (
+                    proven_better(state, replace(verdict, surviving=names), items)
+                    for names in (verdict.surviving, problem.names)
+                )
+                assert np.array_equal(better, by_localiser)
+    assert passed > 0  # else the test would show nothing
+
+
 def test_a_verdict_by_the_posterior_proves_no_rank():
     session = searched(1, delta=0.2, stop="posterior")
     verdict = session.verdict()
@@ -71,3 +98,32 @@ def test_other_policies_rank_by_their_intervals():
     known = score_table(session, delta=0.05)
     assert np.all(known.best_rank <= known.worst_rank)
     assert known.better.any()
+
+
+def test_intervals_cover_though_a_judge_withholds_wins():
+    """A judge who skips 60% of the wins of item b: charged, the intervals must not take the rest for all answers."""
+    runs, missed = 12, 0
+    problem = Problem.from_pairs(np.eye(3), names=["a", "b", "c"])
+    for seed in range(runs):
+        judge, rng = World("even", problem, np.zeros(3)).judge(seed), np.random.default_rng([seed, 9])
+        session = Session(problem, Anytime(missing="charged", budget=500), seed=seed)
+        while questions := session.ask(1):
+            answer = judge(questions[0])
+            winner = questions[0].first if answer else questions[0].second
+            if winner == "b" and rng.random() < 0.6:
+                session.skip(questions[0].id)
+            else:
+                session.tell(questions[0].id, answer)
+        known = score_table(session, delta=0.05)
+        missed += bool(np.any((known.low > 0) | (known.high < 0)))
+    assert missed <= most_failures(runs, 0.05)
+    assert "whatever the reason" in known.note
+    assert any("charged" in sentence for sentence in session.verdict().assumptions)
+
+
+def test_charged_intervals_are_finite_where_all_answers_came():
+    session = searched(1, missing="charged")
+    known = score_table(session, delta=0.05)
+    truth = (ITEMS - ITEMS.mean(axis=0)) @ THETA
+    assert np.all((known.low <= truth[known.items]) & (truth[known.items] <= known.high))
+    assert np.all(np.isfinite(known.high - known.low))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import planned
-from surepick import RageGlm, RageGlmPrinted, Status
+from surepick import Problem, RageGlm, RageGlmPrinted, Session, Status, Uniform
 from surepick.identify import Plan, Stages, run
 from surepick.identify.staged import rage_glm
 from surepick.identify.staged.stage_bounds import level
@@ -126,3 +126,13 @@ def test_lost_answers_cost_questions_not_validity() -> None:
     _, again = planned(policy, state, np.random.default_rng(0))
     assert isinstance(again, Plan)
     np.testing.assert_allclose(again.memo["floors"], world.kappa)
+
+
+def test_missing_answers_assume_independence_of_all_answers_evaluated_together():
+    problem = Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]})
+    session = Session(problem, Uniform(budget=10_000), seed=1)
+    questions = session.ask(10_000)
+    for question in questions[1:]:
+        session.tell(question.id, 1)
+    session.skip(questions[0].id)
+    assert any("any other answer of its stage" in sentence for sentence in session.verdict().assumptions)

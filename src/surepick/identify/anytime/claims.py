@@ -1,7 +1,7 @@
 """What is claimed besides the verdict (docs/anytime.md, section 5): its p-value, its certificate, and a ranking.
 
 All of it follows from the two events of Theorem 1, so the verdict and all these claims hold at once with probability
-1 − delta.
+1 − delta. Ranks use the localiser's event for all pairs, and the directional one only through a decided verdict.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from surepick.identify.anytime.state import AnytimeMemo, State
 from surepick.identify.anytime.stopping import RivalBounds
 from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.policy import StageRecord
-from surepick.identify.verdict import Verdict
+from surepick.identify.verdict import Status, Verdict
 
 
 def p_value(state: State, bounds: RivalBounds) -> float:
@@ -97,7 +97,8 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
     """For items by number: whether the one of the row is proven better than the one of the column.
 
     Where {theta: z_iᵀtheta ≤ z_jᵀtheta} misses the localiser of the plug-in process, i is better than j: one event for
-    all pairs and all times (docs/anytime.md, sections 1 and 3). One batch of convex programs per row, of as many as
+    all pairs and all times (docs/anytime.md, sections 1 and 3). A decided verdict adds that its item is better than all
+    others. One batch of convex programs per row, of as many as
     there are items not separated by a cheaper bound.
     """
     state = state.evaluated
@@ -119,11 +120,12 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
             # The first rule of stopping (4), for any pair instead of the leader and a rival.
             passed[near] = found.bounds >= state.threshold
         better[row, lower] = passed
-    # What a proved verdict excludes by any of its rules is worse than the item it names; a posterior proves nothing.
-    if verdict.epsilon == 0 and verdict.guarantee is Guarantee.PROVED:
-        best = np.flatnonzero(items == state.problem.index(verdict.best))
-        alive = [state.problem.index(name) for name in verdict.surviving]
-        better[best] |= ~np.isin(items, alive)
+    # What a proved verdict names is better than all others; a posterior proves nothing. While the verdict is open, what
+    # the directional rule passed is no rank: E^j(theta*) bets against the best rival of leader a_j only, so the rule
+    # excludes what is not the best, but an item that it excludes may be better than a leader that is not the best.
+    if verdict.status is Status.CERTAIN and verdict.guarantee is Guarantee.PROVED:
+        best = state.problem.index(verdict.best)
+        better[items == best] |= items != best
     return _transitive_closure(better)
 
 

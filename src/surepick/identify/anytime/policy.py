@@ -272,8 +272,13 @@ class Anytime:
 
     def _about_missing(self, unanswered: int) -> tuple[str, ...]:
         """What is assumed about answers that did not come, if any did not."""
-        if self.missing == "charged" or not unanswered:
+        if not unanswered:
             return ()
+        if self.missing == "charged":
+            return (
+                f"{unanswered:,} questions were closed without an answer, and each was charged the worse of the two "
+                "answers: why they are missing does not matter.",
+            )
         return (
             f"{unanswered:,} questions were closed without an answer: whether an answer comes depends neither on what "
             "it would have been nor on answers to later questions, and decisive answers are logistic.",

@@ -315,8 +315,9 @@ class Stagewise(ABC):
         evaluated = state.records[: len(state.eliminations)]
         unanswered = sum(record.missing for record in evaluated)
         missing = (
-            f"{unanswered} questions were closed without an answer: whether an answer comes does not depend on "
-            "what it would have been, and decisive answers are logistic."
+            f"{unanswered} questions were closed without an answer: whether an answer comes depends neither on what it "
+            "would have been nor on any other answer of its stage, or of stages evaluated together with it, and "
+            "decisive answers are logistic."
         )
         return Verdict(
             status=status,

@@ -202,7 +202,9 @@ def explored(state: Stages, delta: float) -> StageEstimate | None:
     answered = [record for record in state.records if record.pulls.any()]
     if not answered:
         return None
-    known = ConfidenceSet.of([Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered])
+    batches = [Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered]
+    # A constant seed: a replay must find the same, and every evaluation must split the same stages alike.
+    known = ConfidenceSet.of(batches, order_seed=0)
     shape, radius = known.ellipsoid(delta=delta)
     if shape is None:
         return None

@@ -178,7 +178,7 @@ function drawScores() {
   find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
   const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
   const refuted = "The answers contradict every logistic model, so the intervals are not valid.";
-  const sure = `All intervals hold together at all times with probability ${1 - current.policy.delta} (proved). They are wider than the verdict needs: it uses the evidence against one rival at a time.${more}`;
+  const sure = `${current.insight?.scores_note ?? ""} Intervals are wider than the verdict needs: it uses the evidence against one rival at a time.${more}`;
   find("scores-note").textContent = current.insight?.refuted ? refuted : rows.length ? sure : "Shown after the first answers.";
 }
 
