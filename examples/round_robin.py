@@ -35,7 +35,8 @@ class RoundRobin(Stagewise):
         rounds = [record.plan.tally(state.problem, record.wins, record.pulls) for record in state.records]
         items = state.problem.items
         leader = int(np.argmax(items @ sp.fit(rounds[-1], ridge=1.0).theta))
-        gaps = sp.interval_anytime(rounds, items[leader] - items, delta=self.delta)
+        # The order in which a round is split must not depend on its answers or change between calls: a fixed one.
+        gaps = sp.interval_anytime(rounds, items[leader] - items, delta=self.delta, order_seed=0)
         alive = np.flatnonzero(gaps.low <= 0)  # the leader's gap to itself is 0
         return Elimination(alive, leader, float(max(0.0, -gaps.low.min())), gaps=(gaps.low, gaps.high))
 

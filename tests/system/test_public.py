@@ -19,6 +19,7 @@ TRANSLATED = {
     "identify/simulation.py": {"AssertionError"},  # a policy that breaks its contract
     "testing.py": {"AssertionError"},  # the same, told by pytest
     "__init__.py": {"AttributeError"},  # what Python asks of a module
+    "store/log.py": {"SessionBroken"},  # caught by the planner, which replays the log
     "store/planner.py": {"Overtaken"},  # caught by the round that it ends
 }
 """Exceptions raised for somebody else to catch, never for users."""

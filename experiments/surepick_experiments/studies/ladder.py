@@ -194,4 +194,13 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [("Questions until the best item is known (medians), delta = .05", summary["cells"])]
 
 
-STUDY = Study("ladder", "What each assumption costs, and where it fails.", tasks, run_task, summarise, draw, tables)
+STUDY = Study(
+    "ladder",
+    "What each assumption costs, and where it fails.",
+    tasks,
+    run_task,
+    summarise,
+    draw,
+    tables,
+    uses=("runs", "seed", "policies", "items", "gap"),
+)
