@@ -31,9 +31,7 @@ def main() -> None:
     console.print(Text(f"$ surepick {' '.join(COMMAND)}", style="dim"))
     subprocess.run([program, *COMMAND], cwd=HERE.parent, check=True)
     console.print()
-    console.print(
-        "[bold]Report[/bold]: out/demo.html shows the evidence over time, the scores of all colours and the questions."
-    )
+    console.print("The report shows the evidence over time, the scores of all colours and the questions.")
     console.print(
         "[bold]Verify the certificate[/bold]: .venv/bin/surepick verify-certificate out/demo.certificate.json"
     )
