@@ -312,14 +312,19 @@ class WinnerState:
         return min(math.tanh(self.epsilon / 2) / 2, MOST_ETA)
 
     @property
+    def outright_delta(self) -> float:
+        """The part of delta for excluding items outright."""
+        return self.delta * (1 - NAMED_SHARE if self.epsilon > 0 else 1)
+
+    @property
     def needed(self) -> float:
         """Nats at which an item is excluded outright."""
-        return math.log(1 / (self.delta * (1 - NAMED_SHARE if self.epsilon > 0 else 1)))
+        return math.log(1 / self.outright_delta)
 
     @cached_property
     def alive(self) -> Integers:
         """Items that are not excluded."""
-        return np.flatnonzero(self.evidence.reached < self.needed)
+        return self.evidence.surviving(self.outright_delta)
 
     @cached_property
     def unconfirmed(self) -> Integers:

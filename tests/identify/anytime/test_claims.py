@@ -50,7 +50,7 @@ def test_false_ranks_are_rarer_than_delta_and_estimates_are_not():
         false += bool(np.any(better & ~higher))
         false_of_estimates += bool(np.any((scores[:, None] > scores[None, :]) & ~higher))
     assert false <= most_failures(runs, delta)
-    assert false_of_estimates > most_failures(runs, delta)  # the control: so many claims, unproved, are often false
+    assert false_of_estimates > most_failures(runs, delta)  # the control: unproved claims are often false
 
 
 def test_an_open_verdict_claims_no_rank_that_the_localiser_does_not_prove():

@@ -203,7 +203,8 @@ def explored(state: Stages, delta: float) -> StageEstimate | None:
     if not answered:
         return None
     batches = [Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered]
-    # A constant seed: a replay must find the same, and every evaluation must split the same stages alike.
+    # A constant seed: a replay and every evaluation must split the same stages alike. To be exact it would have to be
+    # drawn and logged with the stage (docs/errata.md, open).
     known = ConfidenceSet.of(batches, order_seed=0)
     shape, radius = known.ellipsoid(delta=delta)
     if shape is None:
