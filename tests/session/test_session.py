@@ -146,7 +146,7 @@ def test_skips_and_ties_close_a_stage_and_are_logged_raw() -> None:
     assert one.verdict().questions == 0  # the third is still out
     one.skip(questions[2].id)
     assert one.verdict().questions == len(questions) - 3
-    assert "3 questions were closed" in one.verdict().assumptions[-1]
+    assert any("3 questions were closed" in assumption for assumption in one.verdict().assumptions)
     kinds = [event["event"] for event in one.log]
     assert kinds.count("skip") == 2
     assert kinds.count("tie") == 1

@@ -181,6 +181,8 @@ class Check:
     """What stands behind the level."""
     about: tuple[str, ...] = ()
     """The judges or items an alarm is about."""
+    refutes: tuple[str, ...] = ()
+    """The claims ("winner", "features") whose assumption an alarm contradicts."""
 
     @property
     def p_value(self) -> float:

@@ -1,28 +1,34 @@
 """Best-arm identification: problems, policies and verdicts.
 
 Reading order: `problem`, `policy` (what every policy is), `verdict`, `stages` (the record of a search), `staged`
-(policies that evaluate answered stages, RAGE-GLM among them), `anytime` (the default). See docs/identify.md and
-docs/anytime.md.
+(policies that evaluate answered stages, RAGE-GLM among them), `winner` (the default for comparisons), `anytime` (the
+default for other questions), `ladder` (what a search proves under each assumption). See docs/identify.md,
+docs/assumptions.md and docs/anytime.md.
 """
 
 from surepick.identify.anytime.policy import Anytime
+from surepick.identify.ladder import ASSUMPTIONS, Assumption, Ladder, default_assumption, policy_for
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, PlanJudge, run
 from surepick.identify.staged.base import Draft, Elimination, Stages, Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
-from surepick.identify.verdict import Forecast, Rival, Status, Verdict
+from surepick.identify.verdict import Claim, Forecast, Rival, Status, Verdict
 from surepick.identify.winner import Winner
 
 __all__ = [
+    "ASSUMPTIONS",
     "Anytime",
+    "Assumption",
     "CannotClose",
+    "Claim",
     "Draft",
     "DrawnAnswers",
     "Elimination",
     "Forecast",
     "GOptimal",
+    "Ladder",
     "Passive",
     "Plan",
     "PlanJudge",
@@ -37,5 +43,7 @@ __all__ = [
     "Verdict",
     "Wait",
     "Winner",
+    "default_assumption",
+    "policy_for",
     "run",
 ]

@@ -1,6 +1,6 @@
 """What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of its stages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
@@ -72,9 +72,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing more can be planned before open questions are answered."""
+    """Nothing can be planned now: open questions are to be answered first, or nobody is left to ask."""
 
     reason: str
+    exhausted: bool = False
+    """Whether all that the next judge may be asked and that could decide has been asked: another judge is needed."""
 
 
 State = TypeVar("State")
@@ -197,6 +199,15 @@ def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
     if not 0 <= stage < len(records):
         raise InvalidInput(f"There is no stage {stage}; {len(records)} were planned, counted from 0.")
     return records[stage]
+
+
+def exhausted(judged: Collection[int], left: int) -> Wait:
+    """What to say where the next judge has had every question that could decide."""
+    return Wait(
+        f"This judge has answered all {len(judged):,} questions that could decide, each once, and {left} items are "
+        "left; repeated answers of one judge do not count. Ask somebody else, or trust the features.",
+        exhausted=True,
+    )
 
 
 class AnsweredStage(Protocol):

@@ -166,6 +166,74 @@ class Rival:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What the answers of a search prove under one assumption; each claim has the whole delta to itself."""
+
+    assume: str
+    """"winner" or "features" (docs/assumptions.md)."""
+    assumption: str
+    """The assumption in a sentence."""
+    status: Status
+    best: str
+    """Name of the best item under this assumption, or of the best guess."""
+    surviving: tuple[str, ...]
+    guarantee: Guarantee
+    """`proved`, or `heuristic` where a check refutes the assumption."""
+    ends_search: bool
+    """Whether the search was run for this claim."""
+    rivals: tuple[Rival, ...] = ()
+    reason: str = ""
+    refuted_by: tuple[str, ...] = ()
+    """Names of the checks whose alarm contradicts the assumption."""
+    forecaster: Callable[[], Forecast] | None = field(default=None, compare=False, repr=False)
+    """Simulates how the search would go on if it were run for this claim."""
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """How many more questions this claim would take; simulated when first asked for. None once it is reached."""
+        return None if self.forecaster is None else self.forecaster()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the claim names a best item, and nothing contradicts its assumption."""
+        return self.status.decided and not self.refuted_by
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; the forecast only if it has been made."""
+        made: Forecast | None = vars(self).get("forecast")
+        return {
+            "assume": self.assume,
+            "assumption": self.assumption,
+            "status": str(self.status),
+            "reached": self.reached,
+            "best": self.best,
+            "surviving": list(self.surviving),
+            "guarantee": str(self.guarantee),
+            "ends_search": self.ends_search,
+            "refuted_by": list(self.refuted_by),
+            "rivals": [rival.to_json() for rival in self.rivals],
+            "reason": self.reason,
+            "forecast": None if made is None else made.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "Claim":
+        """Read what `to_json` gave; a forecast is not kept."""
+        return cls(
+            assume=fields["assume"],
+            assumption=fields["assumption"],
+            status=Status(fields["status"]),
+            best=fields["best"],
+            surviving=tuple(fields["surviving"]),
+            guarantee=Guarantee(fields["guarantee"]),
+            ends_search=fields["ends_search"],
+            rivals=tuple(Rival.from_json(rival) for rival in fields["rivals"]),
+            reason=fields["reason"],
+            refuted_by=tuple(fields["refuted_by"]),
+        )
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of a search.
 
@@ -194,8 +262,28 @@ class Verdict:
     """Why it is not decided, with the way out; empty if it is."""
     also: tuple[str, ...] = ()
     """Other names of the best item: items of the same features."""
+    refuted_by: tuple[str, ...] = ()
+    """Names of the checks whose alarm contradicts an assumption of the verdict: then nothing is proved."""
+    known_claims: tuple[Claim, ...] = field(default=(), compare=False, repr=False)
+    """The claims as far as they are computed; see `claims`."""
+    claimant: Callable[[], tuple[Claim, ...]] | None = field(default=None, compare=False, repr=False)
+    """Computes the claims of a running session, which sets it."""
     forecaster: Callable[[], Forecast] | None = field(default=None, compare=False, repr=False)
     """Simulates the rest of a running session, which sets it."""
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the same answers prove under each assumption, the weakest assumption first (docs/assumptions.md).
+
+        For an open verdict they are computed when first asked for, which may take a second; empty for policies that
+        are not part of the ladder.
+        """
+        return self.known_claims if self.claimant is None else self.claimant()
+
+    @property
+    def stands(self) -> bool:
+        """Whether a best item is named and no check contradicts what that assumes."""
+        return self.status.decided and not self.refuted_by
 
     @cached_property
     def forecast(self) -> Forecast | None:
@@ -219,6 +307,8 @@ class Verdict:
             Status.WITHIN_EPSILON: f"{self.best} is the best, or within {self.epsilon:g} of it",
         }.get(self.status, f"Not decided ({self.status}); the best guess is {self.best}")
         sure = f" (delta = {self.delta:g}, {self.guarantee})" if self.status.decided else ""
+        if self.refuted_by:
+            sure += f", but the answers contradict what that assumes ({', '.join(self.refuted_by)}),"
         return f"{claim}{sure} after {self.questions:,} answers. {self.reason}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
@@ -238,6 +328,8 @@ class Verdict:
             "assumptions": list(self.assumptions),
             "rivals": [rival.to_json() for rival in self.rivals],
             "reason": self.reason,
+            "refuted_by": list(self.refuted_by),
+            "claims": [claim.to_json() for claim in self.claims],
         }
 
     @classmethod
@@ -258,6 +350,9 @@ class Verdict:
                 rivals=tuple(Rival.from_json(rival) for rival in fields["rivals"]),
                 reason=fields["reason"],
                 also=tuple(fields["also"]),
+                # Logs written before there were claims have none.
+                refuted_by=tuple(fields.get("refuted_by", ())),
+                known_claims=tuple(Claim.from_json(claim) for claim in fields.get("claims", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a verdict written by surepick ({error}).") from None

@@ -13,7 +13,7 @@ Features and past answers guide the search and size the bets (`glm.item_scores`)
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -27,7 +27,16 @@ from surepick.evidence.betting import Predicted, WinnerEvidence
 from surepick.glm import Tally
 from surepick.glm.item_scores import ItemScores
 from surepick.guarantee import Guarantee
-from surepick.identify.policy import ENOUGH, Plan, StageRecord, Wait, checked_answers, checked_limits, numbered
+from surepick.identify.policy import (
+    ENOUGH,
+    Plan,
+    StageRecord,
+    Wait,
+    checked_answers,
+    checked_limits,
+    exhausted,
+    numbered,
+)
 from surepick.identify.problem import NOTHING, Problem
 from surepick.identify.verdict import Rival, Status, Verdict
 
@@ -61,6 +70,9 @@ ONE_BY_ONE = 1000
 
 GROWTH = 0.02
 """... and how a stage grows with those beyond: beliefs change little within a fiftieth of the answers."""
+
+TELLING = 0.05
+"""A judge who may be asked each pair once is not asked one whose answer is expected to be nearly a coin toss."""
 
 SPARE = 0.5
 """Nats beyond the threshold that questions already out are expected to bring before judges wait."""
@@ -113,8 +125,14 @@ class Winner:
             ItemScores.of(features, items),
         )
 
-    def plan(self, state: "WinnerState", rng: np.random.Generator) -> Plan | Wait | Verdict:
-        """The next question, whether or not earlier ones are open; or the final verdict."""
+    def plan(
+        self, state: "WinnerState", rng: np.random.Generator, without: Collection[int] | None = None
+    ) -> Plan | Wait | Verdict:
+        """The next question, whether or not earlier ones are open; or the final verdict.
+
+        Measurements in `without` are not asked, because whoever answers has had them; with it, even if it is empty, no
+        measurement is asked twice in one stage.
+        """
         state = state.evaluated
         verdict = self.verdict(state)
         if verdict.status.final:
@@ -129,17 +147,22 @@ class Winner:
             )
         # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
         size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
-        counts = _questions(state, min(size, self.budget - state.asked), rng)
+        counts = _questions(state, min(size, self.budget - state.asked), rng, without)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
-        return self.stage_of(state, counts)
+        if counts.any():
+            return self.stage_of(state, counts)
+        if len(state.alive) == 1:  # proved; whether it loses to an excluded item can no longer be asked
+            return self._say(state, Status.CERTAIN, int(state.alive[0]))
+        return exhausted(without or (), len(state.alive))
 
-    def stage_of(self, state: "WinnerState", counts: Integers) -> Plan:
-        """A stage that asks each measurement `counts` times, whoever chose them.
+    def stage_of(self, state: "WinnerState", counts: Integers, *, prove: bool = True) -> Plan:
+        """A stage that asks each measurement `counts` times, whoever chose them; `prove` is for policies that need to.
 
         The predictions are fixed here, from the answers that are in: factors may depend on answers to questions planned
         before, and on nothing later. Questions of one stage are predicted alike.
         """
+        state = state.evaluated
         where = np.flatnonzero(counts)
         memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
         if state.names_leader:
@@ -236,6 +259,10 @@ class Winner:
             f"{unanswered:,} questions were closed without an answer: whether an answer comes does not depend on what "
             "it would have been.",
         )
+
+    def predict(self, state: "WinnerState", measurement: int) -> float:
+        """Probability that an answer to this comparison is for its first item, by the beliefs; a heuristic."""
+        return state.predict(measurement)[0]
 
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
@@ -400,14 +427,17 @@ def _both(shares: Sequence[float]) -> Predicted:
     return (model, 1 - model), (own, 1 - own)
 
 
-def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integers | None:
+def _questions(
+    state: WinnerState, size: int, rng: np.random.Generator, without: Collection[int] | None
+) -> Integers | None:
     """How often to ask each comparison: the leader against rivals drawn by how likely they are to be as good.
 
     A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
-    starves rivals that were unlucky early. None where the questions out are expected to exclude every rival.
+    starves rivals that were unlucky early. None where the questions out are expected to exclude every rival; all zero
+    where no comparison outside `without` could.
     """
     if len(state.alive) == 1:
-        return _confirming_questions(state)
+        return _confirming_questions(state, without or ())
     leader, beliefs, comparing = state.leader, state.beliefs, state.problem.comparing
     rivals = state.alive[state.alive != leader]
     for named in state.named:
@@ -416,34 +446,53 @@ def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integ
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
+    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
+    telling = {rival: _comparison(comparing, beliefs, leader, rival, without or ()) for rival in wanting.tolist()}
+    wanting = np.array([rival for rival, row in telling.items() if row is not None], dtype=np.int64)
+    if not len(wanting):
+        return counts
     scores = beliefs.scores()
     z = np.maximum(scores[leader] - scores[wanting], 0.0) / beliefs.deviations_from(leader)[wanting]
     odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
-    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
     for rival, times in zip(wanting.tolist(), rng.multinomial(size, odds / odds.sum()), strict=True):
         if times:
-            counts[_comparison(comparing, beliefs, leader, rival)] += times
-    return counts
+            counts[telling[rival]] += times
+    return counts if without is None else np.minimum(counts, 1)
 
 
-def _confirming_questions(state: WinnerState) -> Integers | None:
+def _confirming_questions(state: WinnerState, without: Collection[int]) -> Integers | None:
     """One comparison of the last survivor that needs it and is not out already; None where all of them are out."""
     out = {row for stage in state.stages[state.evaluated_stages :] for row in stage.plan.measurements.tolist()}
     rows = (state.problem.comparing[int(state.alive[0]), item] for item in state.unconfirmed.tolist())
-    row = next((row for row in rows if row not in out), None)
-    if row is None:
+    wanted = [row for row in rows if row not in out]
+    if not wanted:
         return None
     counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-    counts[row] = 1
+    counts[[row for row in wanted if row not in without][:1]] = 1
     return counts
 
 
-def _comparison(comparing: Mapping[tuple[int, int], int], beliefs: ItemScores, leader: int, rival: int) -> int:
-    """The comparison of leader and rival, or, where it cannot be asked, of the rival and who beats it likeliest."""
-    if (leader, rival) in comparing:
-        return comparing[leader, rival]
-    opponents = [second for first, second in comparing if first == rival]
-    return comparing[max(opponents, key=lambda opponent: beliefs.predict(opponent, rival)), rival]
+def _comparison(
+    comparing: Mapping[tuple[int, int], int],
+    beliefs: ItemScores,
+    leader: int,
+    rival: int,
+    without: Collection[int],
+) -> int | None:
+    """The comparison of leader and rival, or, where it may not be asked, of the rival and who beats it likeliest.
+
+    None where nobody is left to compare it with who is expected to beat it by more than `TELLING`.
+    """
+    row = comparing.get((leader, rival))
+    if row is not None and row not in without:
+        return row
+    opponents = {second: row for (first, second), row in comparing.items() if first == rival and row not in without}
+    if not opponents:
+        return None
+    likeliest = max(opponents, key=lambda opponent: beliefs.predict(opponent, rival))
+    if without and beliefs.predict(likeliest, rival) < 0.5 + TELLING:
+        return None
+    return opponents[likeliest]
 
 
 def _expected_nats(state: WinnerState) -> Floats:

@@ -5,21 +5,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
-from surepick import validate
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, PlanJudge, Policy, Problem, Verdict, Winner, run
+from surepick.identify import (
+    Assumption,
+    PlanJudge,
+    Policy,
+    Problem,
+    Verdict,
+    default_assumption,
+    policy_for,
+    run,
+)
 from surepick.session.question import Question
+from surepick.session.repeats import Repeats
 from surepick.session.session import Session
-
-Assumption = Literal["winner", "features"]
-"""What a guarantee may rest on, the weaker first."""
-
-ASSUMPTIONS: dict[Assumption, type[Anytime] | type[Winner]] = {"winner": Winner, "features": Anytime}
-"""The policy whose proof needs just that."""
-
 
 Judge = Callable[[Question], Answer]
 BatchJudge = Callable[[list[Question]], Sequence[Answer]]
@@ -140,11 +142,6 @@ class AskLoop:
         file_answer(self.session, question.id, reply.answer, judge=reply.judge, cost=reply.cost)
 
 
-def _policy_for(assume: Assumption) -> type[Anytime] | type[Winner]:
-    validate.one_of("assume", assume, tuple(ASSUMPTIONS))
-    return ASSUMPTIONS[assume]
-
-
 def find_best(
     problem: Problem,
     judge: Judge | BatchJudge | PlanJudge,
@@ -152,7 +149,8 @@ def find_best(
     delta: float = 0.05,
     epsilon: float = 0.0,
     budget: int | None = None,
-    assume: Assumption = "features",
+    assume: Assumption | None = None,
+    repeats: Repeats = "independent",
     policy: Policy[Any] | None = None,
     seed: int = 0,
     at_once: int | None = None,
@@ -163,9 +161,11 @@ def find_best(
     that many questions; an object with a method `wins(vectors, pulls)`, like a simulated judge, answers a whole stage
     at once. Give delta, epsilon and budget, or a policy that has its own.
 
-    `assume` says what the guarantee rests on (docs/assumptions.md): "features", that answers are logistic in the
-    features (the policy Anytime), or "winner", that one item wins each of its comparisons at least half the time,
-    whatever the features (the policy Winner).
+    `assume` says which claim ends the search (docs/assumptions.md): "winner", that one item wins each of its
+    comparisons at least half the time, whatever the features (default for comparisons), or "features", that answers are
+    logistic in the features (default for yes/no questions). The verdict's `claims` say what is proved under each.
+    `repeats` says which answers of the judge count: "independent", all; "once", the first to each question; "spaced",
+    also later ones with enough questions between them.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -174,12 +174,16 @@ def find_best(
     'red'
     """
     limits: dict[str, Any] = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
-    chosen = policy or _policy_for(assume)(**limits)
-    if isinstance(judge, PlanJudge):
+    chosen = policy or policy_for(problem, assume or default_assumption(problem), **limits)
+    if isinstance(judge, PlanJudge) and repeats == "independent":
         return run(problem, chosen, judge, seed=seed)
+    if isinstance(judge, PlanJudge):
+        raise InvalidInput(
+            f"repeats={repeats!r} needs a judge who answers one question at a time; this one answers whole stages."
+        )
     if at_once is not None and (at_once < 1 or at_once != int(at_once)):
         raise InvalidInput(f"at_once must be a whole number of questions, at least 1, got {at_once!r}.")
-    session = Session(problem, chosen, seed=seed)
+    session = Session(problem, chosen, repeats=repeats, seed=seed)
     AskLoop(session, FunctionJudge(judge, at_once)).run()
     return session.verdict()
 

@@ -10,24 +10,30 @@ the verdict is reached.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from surepick import validate
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Forecast, Plan, Policy, Problem, Verdict, Wait
+from surepick.identify import Anytime, Claim, Forecast, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
+from surepick.identify.ladder import LADDER_POLICIES, Ladder, default_assumption, policy_for, questioned
 from surepick.registry import policy_from_json
 from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
 from surepick.session.question import Question, StageProgress
+from surepick.session.repeats import REPEATS, JudgeHistory, Repeats
 
 FORMAT = 3
 """Version of the log's format."""
+
+LEAST_EXPECTED = 1e-3
+"""No repeated answer is expected to agree with a smaller chance: one surprise must not prove memory."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,10 @@ class _LastForecast:
 class Session:
     """Ask, tell, and read the verdict; any number of questions may be out, and answers come in any order.
 
-    `policy` defaults to Anytime(), which needs nothing but delta. With `path` every event is written to that file
-    before the call returns; `Session.resume(path)` goes on from it.
+    `policy` defaults to Winner() for comparisons and Anytime() for other questions. `repeats` says which answers of a
+    judge count: "independent", all; "once", the first to each question; "spaced", also later ones with enough questions
+    between. With `path` every event is written to that file before the call returns; `Session.resume(path)` goes on
+    from it.
 
     >>> session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
     >>> question = session.ask(1)[0]
@@ -59,11 +67,12 @@ class Session:
         problem: Problem,
         policy: Policy[Any] | None = None,
         *,
+        repeats: Repeats = "independent",
         seed: int = 0,
         path: str | PathLike[str] | None = None,
     ) -> None:
-        policy = policy or Anytime()
-        self._set_up(problem, policy, seed)
+        policy = policy or policy_for(problem, default_assumption(problem))
+        self._set_up(problem, policy, seed, repeats)
         if path is not None:
             if Path(path).exists() and Path(path).stat().st_size:
                 raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') resumes it.")
@@ -76,9 +85,16 @@ class Session:
                 "policy": described(policy),
                 "problem": problem.to_json(),
             }
+            | ({} if repeats == "independent" else {"repeats": repeats})
         )
 
-    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int) -> None:
+    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, repeats: Repeats) -> None:
+        validate.one_of("repeats", repeats, REPEATS)
+        if repeats != "independent" and policy.name not in LADDER_POLICIES:
+            raise InvalidInput(
+                f"repeats={repeats!r} needs a policy that can ask other questions instead: winner or anytime, not "
+                f"{policy.name}."
+            )
         self.problem = problem
         self.policy = policy
         self.seed = seed
@@ -89,6 +105,10 @@ class Session:
         self._questions: dict[int, Question] = {}
         self._answers: dict[int, int] = {}
         self._late: set[int] = set()
+        self._void: set[int] = set()
+        self._history = JudgeHistory(repeats, len(problem.measurements))
+        self._exhausted: str | None = None
+        self._ladder: Ladder | None = None
         self._changed: set[int] = set()
         self._evaluated = 0
         self._logged_evaluations = 0
@@ -107,7 +127,9 @@ class Session:
         session = cls.__new__(cls)
         try:
             chosen = policy_from_json(head["policy"]) if policy is None else policy
-            session._set_up(Problem.from_json(head["problem"]), chosen, head["seed"])
+            session._set_up(
+                Problem.from_json(head["problem"]), chosen, head["seed"], head.get("repeats", "independent")
+            )
             session.log.append(head)
             for event in events[1:]:
                 session._apply(event)
@@ -131,14 +153,18 @@ class Session:
         """The log as JSON lines."""
         return [json.dumps(event) for event in self.log]
 
-    def ask(self, n: int = 1) -> list[Question]:
-        """Up to n new questions; fewer where the policy waits for open ones (see `outstanding`) or is done."""
+    def ask(self, n: int = 1, *, without: Collection[int] | None = None) -> list[Question]:
+        """Up to n new questions; fewer where the policy waits for open ones (see `outstanding`) or is done.
+
+        Where repeated answers do not count, they are questions that the judge without a name has not had. With several
+        judges, `without` says which measurements are not to be asked: `had_by(judge)`, and what that judge has open.
+        """
         if n < 1 or n != int(n):
             raise InvalidInput(f"ask takes a whole number of questions, at least 1, got {n!r}.")
         asked: list[Question] = []
         while len(asked) < n and self._verdict is None:
             if not self._stages or not self._stages[-1].unasked.any():
-                if not self._plan():
+                if not self._plan(without):
                     break
                 continue
             stage = self._stages[-1]  # all questions of the one before had been asked when this one was planned
@@ -185,7 +211,22 @@ class Session:
             )
         late = late or known.stage < self._evaluated or self._verdict is not None
         event = {"event": "answer", "id": known.id, "answer": int(answer)} | ({"late": True} if late else {})
+        if not late and self._history.is_repeat(judge, known.measurement):
+            event |= self._about_repeat(known, judge)
         self._do(event | _source(judge, cost))
+
+    def _about_repeat(self, question: Question, judge: str | None) -> Event:
+        """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
+        history = self._history
+        event: Event = {}
+        if not history.counts(judge, question.measurement):
+            event["void"] = True
+        if history.repeats == "spaced":
+            predict = cast("Anytime | Winner", self.policy).predict
+            chance = predict(self._state, question.measurement)
+            agreeing = chance if history.last_said(judge, question.measurement) else 1 - chance
+            event["expected"] = round(min(max(agreeing, LEAST_EXPECTED), 1.0), 6)
+        return event
 
     def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
         """An answer is no longer expected; one that comes before the stage is evaluated still counts."""
@@ -241,6 +282,20 @@ class Session:
         return frozenset(self._late)
 
     @property
+    def repeats(self) -> Repeats:
+        """Which answers of a judge count."""
+        return self._history.repeats
+
+    @property
+    def uncounted(self) -> frozenset[int]:
+        """Questions whose answer repeats an earlier one of the same judge and does not count."""
+        return frozenset(self._void)
+
+    def had_by(self, judge: str | None) -> frozenset[int]:
+        """Measurements that this judge has answered, where another answer would not count."""
+        return self._history.had_by(judge)
+
+    @property
     def final(self) -> Verdict | None:
         """The final verdict once it is reached; unlike `verdict()` it evaluates nothing."""
         return self._verdict
@@ -254,17 +309,41 @@ class Session:
     def verdict(self) -> Verdict:
         """The verdict: final once reached, else `open` with what is known from answered stages.
 
-        An open one has a `forecast` of further questions, simulated when it is first read.
+        An open one has a `forecast` of further questions and `claims`, computed when they are first read.
         """
         if self._verdict is not None:
             return self._verdict
         self._evaluate()
         result = self.policy.verdict(self._state)
         if result.status.final:
-            self._do({"event": "verdict", **result.to_json()})
+            self._conclude(result)
         else:
             self._log_evaluation()
-        return self._verdict or replace(result, forecaster=self.forecast)
+        return self._verdict or self._on_the_way(result)
+
+    def _on_the_way(self, result: Verdict) -> Verdict:
+        """An open verdict with all that can be said besides."""
+        result = replace(
+            result,
+            assumptions=(*result.assumptions, *self._history.sentences),
+            reason=f"{result.reason} {self._exhausted}" if self._exhausted else result.reason,
+            forecaster=self.forecast,
+        )
+        return replace(result, claimant=lambda: self._claims(result))
+
+    def _claims(self, result: Verdict) -> tuple[Claim, ...]:
+        """What the evaluated stages prove under every assumption; only what is new since the last call is computed."""
+        stages = self._stages[: self._evaluated]
+        self._ladder = (self._ladder or Ladder.of(self.problem, self.policy)).after(stages)
+        return self._ladder.claims(result, stages)
+
+    def _conclude(self, result: Verdict) -> None:
+        """Log the final verdict with all claims, and what the checks say of their assumptions."""
+        result = replace(result, assumptions=(*result.assumptions, *self._history.sentences))
+        result = replace(result, known_claims=self._claims(result))
+        if result.status.decided:
+            result = questioned(result, self.checks())
+        self._do({"event": "verdict", **result.to_json()})
 
     def certificate(self) -> dict[str, Any]:
         """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
@@ -307,15 +386,21 @@ class Session:
             kept = self._forecast = _LastForecast(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
-    def _plan(self) -> bool:
+    def _plan(self, without: Collection[int] | None) -> bool:
         """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
-        outcome = self.policy.plan(self._state, rng)
+        if self.repeats != "independent" and without is None:
+            without = self.had_by(None) | {question.measurement for question in self.outstanding}
+        if without is None:
+            outcome = self.policy.plan(self._state, rng)
+        else:
+            outcome = cast("Any", self.policy).plan(self._state, rng, without=without)  # a policy of the ladder
         if isinstance(outcome, Plan):
             self._do({"event": "stage", **outcome.to_json()})
         elif isinstance(outcome, Verdict):
-            self._do({"event": "verdict", **outcome.to_json()})
+            self._conclude(outcome)
+        self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
         return not isinstance(outcome, Wait)
 
     def _evaluate(self) -> None:
@@ -394,8 +479,18 @@ class Session:
         )
 
     def _on_answer(self, event: Event) -> None:
-        if event.get("late"):  # no longer waited for, and missing in the evidence
-            self._late.add(event["id"])
+        if not event.get("late"):
+            known = self._questions[event["id"]]
+            self._history.add(
+                known.id,
+                event.get("judge"),
+                known.measurement,
+                event["answer"] ^ known.swapped,
+                counted=not event.get("void", False),
+                expected=event.get("expected"),
+            )
+        if event.get("late") or event.get("void"):  # no longer waited for, and missing in the evidence
+            (self._late if event.get("late") else self._void).add(event["id"])
             stage = self._stages[self._questions[event["id"]].stage]
             stage.outstanding.discard(event["id"])
             stage.without_answer.add(event["id"])
@@ -406,10 +501,12 @@ class Session:
     def _on_undo(self, event: Event) -> None:
         question = event["id"]
         answer = self._answers.pop(question, None)
-        if answer is not None and question not in self._late:
+        self._history.take_back(question)
+        if answer is not None and question not in self._late | self._void:
             self._count(question, answer, -1)
         else:
             self._late.discard(question)
+            self._void.discard(question)
             stage = self._stages[self._questions[question].stage]
             stage.without_answer.discard(question)
             stage.outstanding.add(question)
@@ -425,6 +522,7 @@ class Session:
         self._changed.add(known.stage)
 
     def _on_skip(self, event: Event) -> None:
+        self._history.pass_over(event.get("judge"), self._questions[event["id"]].measurement)
         stage = self._stages[self._questions[event["id"]].stage]
         stage.outstanding.discard(event["id"])
         stage.without_answer.add(event["id"])

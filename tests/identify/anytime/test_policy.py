@@ -327,4 +327,4 @@ class TestUse:
         with pytest.raises(InvalidInput, match="missing must be one of"):
             Anytime(missing="perhaps")
         with pytest.raises(InvalidInput, match="no proved verdict"):
-            Session(small(1).problem).certificate()
+            Session(small(1).problem, Anytime()).certificate()

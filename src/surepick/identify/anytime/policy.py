@@ -8,6 +8,7 @@ until decided:
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.evidence.likelihood_ratio import RIDGES, PlugIn
-from surepick.glm import Tally
+from surepick.glm import Tally, probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime import claims
 from surepick.identify.anytime.sampling import ask_early, ask_for_proof, ask_late, ask_uncovered
@@ -40,6 +41,7 @@ from surepick.identify.policy import (
     Wait,
     checked_answers,
     checked_limits,
+    exhausted,
     numbered,
 )
 from surepick.identify.problem import Problem
@@ -109,8 +111,14 @@ class Anytime:
             old=_old_counts(self.warm, len(nothing)),
         )
 
-    def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
-        """The next stage, whether or not earlier ones are open; or the final verdict."""
+    def plan(
+        self, state: State, rng: np.random.Generator, without: Collection[int] | None = None
+    ) -> Plan | Wait | Verdict:
+        """The next stage, whether or not earlier ones are open; or the final verdict.
+
+        Measurements in `without` are not asked, because whoever answers has had them; with it, even if it is empty, no
+        measurement is asked twice in one stage.
+        """
         state = state.evaluated
         if _impossible(state) or state.evaluation.decided:
             return self.verdict(state)
@@ -123,7 +131,10 @@ class Anytime:
             return self._out_of_budget(self.verdict(state))
         if state.early and state.waiting and _open_questions_suffice(state):
             return Wait("What is asked already may decide; its answers are still to come.")
-        return self.stage_of(state, _choose_questions(state, size, rng))
+        if without is None:
+            return self.stage_of(state, _choose_questions(state, size, rng))
+        counts = _choose_new_questions(state, size, rng, without)
+        return self.stage_of(state, counts) if counts.any() else exhausted(without, len(self.verdict(state).surviving))
 
     def _size(self, state: State) -> int:
         """Questions of the next stage: early one, which saves people's time; later more, which saves ours."""
@@ -132,10 +143,11 @@ class Anytime:
         least = 1 + state.problem.span.rank // TUNING.dimensions_per_question
         return max(least, int(TUNING.growth * state.asked))
 
-    def stage_of(self, state: State, counts: Integers) -> Plan:
+    def stage_of(self, state: State, counts: Integers, *, prove: bool = True) -> Plan:
         """A stage that asks each measurement `counts` times.
 
-        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state. Predictions
+        Whoever chooses them, the proof holds as long as they depend on no answer that is not in the state. Without
+        `prove` no proof is tried now, which saves most of the cost; it may be tried after any later stage. Predictions
         and bets are fixed now, or, where answers of earlier stages are still to come, when they are all in: they may
         depend on these, and on nothing later (docs/anytime.md, section 4).
         """
@@ -146,10 +158,10 @@ class Anytime:
         now = state.charge or state.evaluated.evaluated_stages == len(state.stages)
         memo = AnytimeMemo(
             restart=state.plug_in.wants_restart(begun, state.asked, state.problem.span.rank),
-            passed=state.evaluation.passed,
-            tried=state.evaluation.tried,
-            examined=state.evaluation.examined,
-            rehearsed=state.evaluation.rehearsed,
+            passed=state.evaluation.passed if prove else (),
+            tried=state.evaluation.tried if prove else (),
+            examined=state.evaluation.examined if prove else state.proof_log.examined,
+            rehearsed=state.evaluation.rehearsed if prove else state.proof_log.rehearsed,
             factors=state.fix_factors(where, counts[where]) if now else None,
         )
         return Plan(len(state.stages), where, counts[where], memo.to_json())
@@ -226,6 +238,10 @@ class Anytime:
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
         return claims.write_certificate(claim, state, all_rival_bounds(state, THOROUGH))
 
+    def predict(self, state: State, measurement: int) -> float:
+        """Probability that an answer to this measurement is 1, by the estimate; a heuristic."""
+        return float(probability_of_yes(state.problem.rows[measurement] @ state.theta))
+
     def _out_of_budget(self, verdict: Verdict) -> Verdict:
         reason = (
             f"The budget of {self.budget:,} questions is spent. {verdict.reason} "
@@ -294,14 +310,28 @@ def _impossible(state: State) -> bool:
     return state.problem.obstacle is not None or len(state.problem.items) == 1
 
 
-def _choose_questions(state: State, size: int, rng: np.random.Generator) -> Integers:
-    """How often to ask each measurement, `size` questions in all (docs/anytime.md, section 7)."""
+def _choose_questions(state: State, size: int, rng: np.random.Generator, rows: Floats | None = None) -> Integers:
+    """How often to ask each measurement, `size` questions in all (docs/anytime.md, section 7).
+
+    `rows` are the measurements to choose among, by default those of the problem.
+    """
     leader, theta = state.leader, state.theta
     if state.waiting > TUNING.waiting_share * state.asked:
         # Many answers are still to come: what they may say is drawn, so that questions out at once differ.
         theta = state.draw_theta(rng)
         leader = int(np.argmax(state.problem.points @ theta))
-    return (_early_questions if state.early else _late_questions)(state, leader, theta, size)
+    choose = _early_questions if state.early else _late_questions
+    return choose(state, leader, theta, size, state.problem.rows if rows is None else rows)
+
+
+def _choose_new_questions(state: State, size: int, rng: np.random.Generator, without: Collection[int]) -> Integers:
+    """The same among measurements not in `without`, each at most once; all zero where none of them tells anything."""
+    # A vector of zeros is worth nothing to every rule of choice, so measurements that may not be asked become zeros.
+    new = np.ones(len(state.problem.measurements), dtype=np.bool_)
+    new[list(without)] = False
+    rows = state.problem.rows * new[:, None]
+    counts = _choose_questions(state, size, rng, rows)
+    return np.asarray(np.minimum(counts, new & state.problem.rows.any(axis=1)))
 
 
 def _known_nats(state: State) -> Floats:
@@ -327,7 +357,7 @@ def _open_questions_suffice(state: State) -> bool:
     return bool(np.all(np.isinf(known) | (np.minimum(rivals.nats, known + rivals.coming) > _enough(state))))
 
 
-def _early_questions(state: State, leader: int, theta: Floats, size: int) -> Integers:
+def _early_questions(state: State, leader: int, theta: Floats, size: int, rows: Floats) -> Integers:
     """What says most against the likeliest theta with which rivals have caught up, all open questions answered."""
     rivals = state.caught_up_later(leader, theta)
     nats = rivals.nats
@@ -337,12 +367,12 @@ def _early_questions(state: State, leader: int, theta: Floats, size: int) -> Int
         nats = np.where(np.isinf(known), np.inf, np.minimum(nats, known + rivals.coming))
     if np.isinf(nats.min()):  # all of the closest are passed, but not all
         nats = rivals.nats
-    return ask_early(state.problem.rows, theta, rivals.ahead, nats, size, enough=_enough(state))
+    return ask_early(rows, theta, rivals.ahead, nats, size, enough=_enough(state))
 
 
-def _late_questions(state: State, leader: int, theta: Floats, size: int) -> Integers:
+def _late_questions(state: State, leader: int, theta: Floats, size: int, rows: Floats) -> Integers:
     """What best separates leader and rivals; a share for what a proof lacks besides evidence."""
-    rows, evaluation = state.problem.rows, state.evaluation
+    evaluation = state.evaluation
     nats = known = _known_nats(state) + state.coming_nats
     if theta is not state.theta:
         # What is known is about the leader by the estimate; against that of a draw only the draw says something.

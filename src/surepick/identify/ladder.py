@@ -1,0 +1,219 @@
+"""The ladder: what the answers of one search prove under each assumption (docs/assumptions.md).
+
+"winner"     one item wins each of its comparisons at least half the time        the policy Winner
+"features"   answers are logistic in the features                                the policy Anytime
+
+One policy plans the search and ends it; the evidence of the other follows. At every stage its bets are fixed from the
+answers to earlier stages only, so each claim holds with the whole delta, whoever chose the questions and whenever the
+claim is read: nothing is split between them. Following is done when a claim is read, and costs the planner nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from surepick import validate
+from surepick.checks import Check
+from surepick.guarantee import Guarantee
+from surepick.identify.anytime.policy import Anytime
+from surepick.identify.forecast import OpenStage, forecast_further
+from surepick.identify.policy import AnsweredStage, Policy
+from surepick.identify.problem import NOTHING, Problem
+from surepick.identify.verdict import Claim, Forecast, Status, Verdict
+from surepick.identify.winner import Winner
+
+Assumption = Literal["winner", "features"]
+"""What a guarantee may rest on, the weaker assumption first."""
+
+ASSUMPTIONS: tuple[Assumption, ...] = ("winner", "features")
+
+SENTENCES: dict[Assumption, str] = {
+    "winner": "One item wins each of its comparisons at least half the time, whatever the features.",
+    "features": "The features explain every answer: all judges answer by one logistic model of them.",
+}
+
+LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features"}
+"""The assumption that each policy of the ladder needs, by the policy's name."""
+
+MOST_COORDINATES = 60
+"""Claim "features" does not follow in more coordinates than this: a stage would take longer than a person does."""
+
+
+def compares(problem: Problem) -> bool:
+    """Whether every question compares two items, without a coordinate for the position."""
+    return not problem.position and not bool(np.any(problem.about == NOTHING))
+
+
+def has_features(problem: Problem) -> bool:
+    """Whether features say more than which item is which."""
+    return problem.span.rank < len(problem.items) - 1
+
+
+def default_assumption(problem: Problem, *, one_person: bool = False) -> Assumption:
+    """What ends a search where nothing else is said (docs/assumptions.md, "Which one ends the search").
+
+    One person who answers each question once meets the runner-up once, so "winner" proves a short list and seldom one
+    item; features decide then, if there are any.
+    """
+    if not compares(problem):
+        return "features"
+    return "features" if one_person and has_features(problem) else "winner"
+
+
+def policy_for(problem: Problem, assume: Assumption, **limits: Any) -> Anytime | Winner:
+    """The policy that ends a search by this claim.
+
+    Without features "features" is the model of Bradley and Terry, under which one item wins all of its comparisons at
+    least half the time. So it is also proved by Winner, and sooner: 5 to 37 items take 0.3 to 0.7 times the questions.
+    """
+    validate.one_of("assume", assume, ASSUMPTIONS)
+    by_winner = assume == "winner" or (compares(problem) and not has_features(problem))
+    return Winner(**limits) if by_winner else Anytime(**limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Follower:
+    """The evidence of a policy that plans nothing: it takes stages as another policy planned them."""
+
+    assume: Assumption
+    policy: Anytime | Winner
+    state: Any
+    stages: int = 0
+    """How many stages it has taken."""
+
+    def after(self, problem: Problem, stages: Sequence[AnsweredStage]) -> "Follower":
+        """After all these stages, of which it takes those it has not taken before.
+
+        One stage at a time: a later question may depend on the answers to an earlier one, and so may not be known to
+        the bets on it. A few milliseconds per stage, for "features" the ridge fits.
+        """
+        policy, state = cast("Any", self.policy), self.state  # either, with a state of its own type
+        for stage in stages[self.stages :]:
+            counts = np.zeros(len(problem.measurements), dtype=np.int64)
+            counts[stage.plan.measurements] = stage.plan.pulls
+            plan = policy.stage_of(state, counts, prove=False)
+            state = policy.apply(state, plan)
+            # A stage may list its measurements in another order than the follower's plan of the same stage.
+            order = np.argsort(stage.plan.measurements, kind="stable")
+            state = policy.update(state, plan.stage, plan.tally(problem, stage.wins[order], stage.pulls[order]))
+            # Only evaluated stages are followed, so nothing more is coming.
+            state = policy.close(state, plan.stage).evaluated
+        return replace(self, state=state, stages=len(stages))
+
+    def claim(self, problem: Problem, stages: Sequence[AnsweredStage]) -> Claim:
+        """What it proves by now."""
+        return _claim(
+            self.assume,
+            self.policy.verdict(self.state),
+            ends_search=False,
+            forecaster=lambda: self._forecast(problem, stages),
+        )
+
+    def _forecast(self, problem: Problem, stages: Sequence[AnsweredStage]) -> Forecast:
+        answered = [OpenStage(stage.plan, stage.pulls, stage.wins, np.zeros_like(stage.pulls)) for stage in stages]
+        return forecast_further(problem, self.policy, self.state, answered)
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """All claims of one search: that of the policy which plans it, and those that follow."""
+
+    problem: Problem
+    policy: Policy[Any]
+    followers: tuple[Follower, ...]
+
+    @classmethod
+    def of(cls, problem: Problem, policy: Policy[Any]) -> "Ladder":
+        """Before the first question. Nothing follows a policy that is not of the ladder."""
+        ends = LADDER_POLICIES.get(policy.name)
+        followers = []
+        if ends == "winner" and has_features(problem) and problem.span.rank <= MOST_COORDINATES:
+            followers.append(_follower("features", problem, policy))
+        if ends == "features" and compares(problem):
+            followers.append(_follower("winner", problem, policy))
+        return cls(problem, policy, tuple(followers))
+
+    def after(self, stages: Sequence[AnsweredStage]) -> "Ladder":
+        """With these evaluated stages taken, in the order of planning."""
+        return replace(self, followers=tuple(follower.after(self.problem, stages) for follower in self.followers))
+
+    def claims(self, verdict: Verdict, stages: Sequence[AnsweredStage]) -> tuple[Claim, ...]:
+        """Every claim, the weakest assumption first; `verdict` is that of the policy which plans the search."""
+        ends = LADDER_POLICIES.get(self.policy.name)
+        if ends is None:
+            return ()
+        found = {
+            ends: _claim(ends, verdict, ends_search=True, forecaster=verdict.forecaster),
+            **{follower.assume: follower.claim(self.problem, stages) for follower in self.followers},
+        }
+        return tuple(found[assume] for assume in ASSUMPTIONS if assume in found)
+
+
+def questioned(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
+    """The verdict with what the checks say of its assumptions.
+
+    A claim whose assumption an alarm contradicts is no longer proved. The reason then names the alarm, and the claim
+    that does not need the assumption.
+    """
+    alarms = [check for check in checks if check.alarm]
+    claims = tuple(_questioned_claim(claim, alarms) for claim in verdict.claims)
+    ends = next((claim for claim in claims if claim.ends_search), None)
+    if ends is None or not ends.refuted_by:
+        return replace(verdict, known_claims=claims, claimant=None)
+    reason = (
+        f"The answers contradict what this assumes ({', '.join(ends.refuted_by)}), so it is not proved. "
+        f"{_way_out(ends, claims)}"
+    )
+    return replace(
+        verdict,
+        guarantee=ends.guarantee,
+        refuted_by=ends.refuted_by,
+        reason=f"{verdict.reason} {reason}".strip(),
+        known_claims=claims,
+        claimant=None,
+    )
+
+
+def _questioned_claim(claim: Claim, alarms: Sequence[Check]) -> Claim:
+    refuted_by = tuple(check.name for check in alarms if claim.assume in check.refutes)
+    return replace(claim, refuted_by=refuted_by, guarantee=Guarantee.HEURISTIC) if refuted_by else claim
+
+
+def _way_out(refuted: Claim, claims: Sequence[Claim]) -> str:
+    """The claim that does not need what was refuted, as a sentence."""
+    other = next((claim for claim in claims if not claim.refuted_by), None)
+    if other is None:
+        return "No other claim holds without it; see what the alarm says."
+    if other.reached:
+        return f"Without that assumption ({other.assume}) {other.best} is the best item, which is proved."
+    further = "" if other.forecast is None else f", {other.forecast.sentence}"
+    return (
+        f"The claim {other.assume!r} does not need it: {len(other.surviving)} items are left there{further}; "
+        f"search with assume={other.assume!r}."
+    )
+
+
+def _follower(assume: Assumption, problem: Problem, planning: Policy[Any]) -> Follower:
+    """With the limits of the policy that plans."""
+    limits = {name: getattr(planning, name) for name in ("delta", "epsilon", "missing")}
+    policy: Anytime | Winner = Winner(**limits) if assume == "winner" else Anytime(**limits)
+    return Follower(assume, policy, policy.start(problem))
+
+
+def _claim(
+    assume: Assumption, verdict: Verdict, *, ends_search: bool, forecaster: Callable[[], Forecast] | None
+) -> Claim:
+    return Claim(
+        assume=assume,
+        assumption=SENTENCES[assume],
+        status=verdict.status,
+        best=verdict.best,
+        surviving=verdict.surviving,
+        guarantee=verdict.guarantee,
+        ends_search=ends_search,
+        rivals=verdict.rivals,
+        reason=verdict.reason,
+        forecaster=None if verdict.status.decided or verdict.status is Status.NO_WINNER else forecaster,
+    )
