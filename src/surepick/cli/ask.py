@@ -8,14 +8,19 @@ from typing import Annotated
 import typer
 
 from surepick.cli.find import (
+    ASSUME_HELP,
     EPSILON_HELP,
     ITEMS_HELP,
     KIND_HELP,
     PCA_HELP,
     POSITION_HELP,
+    REPEATS_HELP,
     REPORT_HELP,
     SEED_HELP,
+    Assumption,
     Kind,
+    Repeats,
+    announce_costs,
     conclude,
     open_session,
 )
@@ -25,6 +30,12 @@ def ask(
     items: Annotated[Path, typer.Argument(help=ITEMS_HELP)],
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
+    assume: Annotated[
+        Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default features, if there are any.")
+    ] = None,
+    repeats: Annotated[
+        Repeats | None, typer.Option(help=f"{REPEATS_HELP} By default once with features, else spaced.")
+    ] = None,
     budget: Annotated[int | None, typer.Option(help="Answer at most this many questions.")] = None,
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
@@ -40,23 +51,26 @@ def ask(
     from rich.console import Console
 
     from surepick.cli.display import BackgroundForecast
-    from surepick.identify import Anytime
+    from surepick.identify import default_assumption, policy_for
+    from surepick.identify.ladder import has_features
     from surepick.io.items import read_items
-    from surepick.judges.recorded import avoiding
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
     from surepick.session import AskLoop
 
     table = read_items(items, pca=pca)
     path = state or Path(f"{items.stem}.answers.jsonl")
-    problem, avoid = table.problem(kind, seed=seed, position=position), set[int]()
-    policy = Anytime(delta=delta, epsilon=epsilon)
-    session = open_session(problem, avoiding(problem, policy, avoid), seed, path)
+    problem = table.problem(kind, seed=seed, position=position)
+    ends = assume or default_assumption(problem, one_person=True)
+    policy = policy_for(problem, ends, delta=delta, epsilon=epsilon)
+    # A person answers each pair once where features connect the pairs. Elsewhere, and where there are few questions,
+    # repeated answers are needed, and count if the first one may be forgotten.
+    chosen = repeats or ("once" if kind == "pairs" and has_features(problem) else "spaced")
+    announce_costs(problem, ends, delta)
+    session = open_session(problem, policy, seed, path, chosen)
     began = time.perf_counter()
     forecast = BackgroundForecast(policy)
-    judge = TerminalJudge(
-        table, avoid, Console(stderr=True), lambda: session.answered, lambda: forecast.sentence(session)
-    )
+    judge = TerminalJudge(table, Console(stderr=True), lambda: session.answered, lambda: forecast.sentence(session))
     interrupted = False
     try:
         # The budget is the loop's, not the policy's: a later call may give another one and resume the same log.

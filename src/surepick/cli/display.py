@@ -17,7 +17,7 @@ from surepick.identify import Forecast, Policy, Problem, Verdict
 from surepick.identify.forecast import OpenStage, forecast_further
 from surepick.io.items import ItemTable
 from surepick.report import Outcome
-from surepick.report.sentences import REFUTED, certainty, claim_around, equally_good, odds
+from surepick.report.sentences import REFUTED, certainty, claim_around, claim_result, equally_good, odds
 from surepick.session import AskLoop, Session
 
 SHARE = 0.15
@@ -158,6 +158,8 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
                 "no" if rival.name in verdict.surviving else "yes",
             )
         console.print(grid)
+    if len(verdict.claims) > 1:
+        _print_claims(console, outcome)
     if outcome.ranks:
         _print_scores(console, outcome)
     if outcome.comparison is not None:
@@ -184,7 +186,9 @@ def _claim(outcome: Outcome, console: Console) -> Text:
     count = len(outcome.session.problem.names)
     before, after = claim_around(verdict.status, verdict.epsilon, count=count, why=outcome.ended or "")
     said = Text.assemble((before, "yellow"), best, f"{after}.")
-    if verdict.status.decided:
+    if verdict.refuted_by:
+        said = Text.assemble(("Not proved: ", "bold red"), best, f"{after} only if the assumptions hold.")
+    elif verdict.status.decided:
         said.append(f" {certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)}")
     none = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
     besides = f" (and {' and '.join(none)})" if none else ""
@@ -204,6 +208,29 @@ def _claim(outcome: Outcome, console: Console) -> Text:
     if outcome.remaining:
         said.append(f"\n{outcome.remaining:,} recorded votes were not used.")
     return said
+
+
+def _print_claims(console: Console, outcome: Outcome) -> None:
+    """What the same answers prove under each assumption; a claim that is still open says how far it is."""
+    grid = Table(title="What is proved under which assumption", title_justify="left")
+    grid.add_column("claim")
+    grid.add_column("if ...")
+    grid.add_column("then")
+    names = outcome.session.problem.names
+    for claim in outcome.verdict.claims:
+        grid.add_row(
+            claim.assume,
+            claim.assumption,
+            claim_result(
+                claim.status,
+                outcome.items.label(claim.best),
+                len(claim.surviving),
+                len(names),
+                refuted_by=claim.refuted_by,
+            ),
+            style="bold" if claim.ends_search else None,
+        )
+    console.print(grid)
 
 
 def _print_comparison(console: Console, outcome: Outcome) -> None:

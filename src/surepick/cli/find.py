@@ -1,6 +1,7 @@
 """`surepick find`: ask a program, recorded votes or a simulated judge until the best item is known."""
 
 import json as json_module
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
 Assumption = Literal["winner", "features"]
+Repeats = Literal["independent", "once", "spaced"]
 Elimination = Literal["width", "gap"]
 
 ITEMS_HELP = (
@@ -45,6 +47,21 @@ REPORT_HELP = "Write a report with figures to this HTML file."
 CERTIFICATE_HELP = (
     "Write the certificate to this JSON file. It proves the arithmetic, not that predictions preceded answers."
 )
+
+ASSUME_HELP = (
+    "The claim that ends the search: winner (one item wins its comparisons, whatever the features) or features (these "
+    "explain all answers). The other claim is shown beside it."
+)
+REPEATS_HELP = (
+    "Which answers of a judge count: all (independent), the first to each question (once), or also later ones with 20 "
+    "questions between (spaced)."
+)
+
+LEAST_PER_ITEM = 5
+"""Questions per item that the claim "winner" cannot do without: one answer at most doubles the odds against an item."""
+
+MUCH_CHEAPER = 10
+"""How many times fewer questions of the other claim are pointed out in the first line."""
 
 WHO = "Who answers (exactly one)"
 
@@ -94,9 +111,15 @@ def find(
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
     assume: Annotated[
-        Assumption | None, typer.Option(help="What the guarantee rests on: the features (default), or only a winner.")
+        Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default winner for comparisons, else features.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="The policy that chooses the questions.")] = "anytime",
+    repeats: Annotated[
+        Repeats | None,
+        typer.Option(help=f"{REPEATS_HELP} By default once for votes that name their judges, else independent."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="The policy that chooses the questions; by default that of --assume.")
+    ] = None,
     kappa: Annotated[float | None, typer.Option(min=0.0, max=0.25, help=KAPPA_HELP)] = None,
     norm_bound: Annotated[float | None, typer.Option(min=0.0, help=NORM_BOUND_HELP)] = None,
     elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP)] = None,
@@ -122,6 +145,8 @@ def find(
 
     from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput
+    from surepick.identify import default_assumption
+    from surepick.identify.ladder import LADDER_POLICIES
     from surepick.io.items import read_items
     from surepick.io.votes import read_votes
     from surepick.judges import RecordedJudge, ReproducibleJudge, only_recorded, warm_answers
@@ -146,15 +171,18 @@ def find(
             "predictions beforehand; leave --warm-start out, or split the votes into two files."
         )
     table = read_items(items, pca=pca, features=features)
-    if assume is not None and policy != "anytime":
+    if assume is not None and policy is not None:
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
     given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
-    known = {name: value for name, value in given.items() if value is not None}
-    chosen: Policy[Any] = policy_named(
-        "winner" if assume == "winner" else policy, delta=delta, epsilon=epsilon, **known
-    )
+    known = {name: value for name, value in given.items() if value is not None} | {"delta": delta, "epsilon": epsilon}
     votes = None if answers is None else RecordedJudge.of(table, answers)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
+    named = policy or ending_policy(problem, assume, warm=warm_start is not None)
+    chosen: Policy[Any] = policy_named(named, **known)
+    if repeats is None:
+        repeats = "once" if votes is not None and votes.names_judges and named in LADDER_POLICIES else "independent"
+    if votes is None and policy is None:
+        announce_costs(problem, assume or default_assumption(problem), delta)
     world = simulated_world(problem, table, theta, seed) if simulate else None
     unused = () if votes is None else votes.unused
     if warm_start is not None:
@@ -163,11 +191,11 @@ def find(
         unused = (*unused, *old.unused)
     if votes is not None:
         chosen = only_recorded(chosen, votes, order)
-    session = open_session(problem, chosen, seed, state)
+    session = open_session(problem, chosen, seed, state, repeats)
     answering: ReplyingJudge
     if votes is not None:
         votes.resume(session)
-        answering = FunctionJudge(votes)
+        answering = votes
     elif world is not None:
         answering = FunctionJudge(ReproducibleJudge(world.theta, seed))
     else:
@@ -209,7 +237,7 @@ def write_certificate(outcome: "Outcome", path: Path) -> str:
     from surepick.certificate import ARITHMETIC_ONLY
 
     if outcome.certificate is None:
-        return f"{path} was not written: only a decided search of the policy anytime has a certificate."
+        return f"{path} was not written: only a search that proved its claim has a certificate."
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json_module.dumps(outcome.certificate))
     return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
@@ -228,8 +256,39 @@ def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, jso
         print_outcome(outcome, state=state, report=report)
     if interrupted:
         raise typer.Exit(130)
-    if not outcome.verdict.status.decided:
+    if not outcome.verdict.stands:  # open, or decided on an assumption that the answers contradict
         raise typer.Exit(1)
+
+
+def ending_policy(problem: "Problem", assume: Assumption | None, *, warm: bool = False) -> str:
+    """The name of the policy that ends the search by this claim, or by the default one."""
+    from surepick.identify import default_assumption, policy_for
+
+    # Only the claim "features" knows what to do with old votes.
+    return policy_for(problem, assume or ("features" if warm else default_assumption(problem))).name
+
+
+def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
+    """Say, before the first question, what each claim is expected to cost and which one ends the search."""
+    from surepick.identify.ladder import compares, expected_costs
+    from surepick.identify.verdict import two_digits
+
+    if len(problem.items) < 2 or problem.obstacle is not None or not compares(problem):
+        return
+    costs = expected_costs(problem, delta=delta)
+    other: Assumption = "features" if ends == "winner" else "winner"
+    if ends == "winner" and costs.get("features", math.inf) * MUCH_CHEAPER < LEAST_PER_ITEM * len(problem.items):
+        typer.echo(
+            f"--assume features would take far fewer questions (about {two_digits(costs['features'])}): the claim "
+            f"winner needs at least {LEAST_PER_ITEM} for each of the {len(problem.items):,} items.",
+            err=True,
+        )
+    parts = [f"the search ends by the claim {ends}"]
+    if ends in costs:
+        parts[0] += f", about {two_digits(costs[ends])} questions"
+    if other in costs:
+        parts.append(f"--assume {other} would take about {two_digits(costs[other])}")
+    typer.echo(f"{'; '.join(parts)} (rough estimates).".capitalize(), err=True)
 
 
 def _same_content(one: Path, other: Path) -> bool:
@@ -273,7 +332,9 @@ def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, 
     return World("simulated", problem, np.pad(taste, (0, extra) if problem.position else (extra, 0)))
 
 
-def open_session(problem: "Problem", policy: "Policy[Any]", seed: int, path: Path | None) -> "Session":
+def open_session(
+    problem: "Problem", policy: "Policy[Any]", seed: int, path: Path | None, repeats: Repeats = "independent"
+) -> "Session":
     """A new session, or the one whose log is `path` if it is the same search."""
     from surepick.errors import InvalidInput
     from surepick.session import Session
@@ -282,7 +343,7 @@ def open_session(problem: "Problem", policy: "Policy[Any]", seed: int, path: Pat
     if path is None or not path.exists() or not path.stat().st_size:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        return Session(problem, policy, seed=seed, path=path)
+        return Session(problem, policy, repeats=repeats, seed=seed, path=path)
     try:
         session = Session.resume(path, policy=policy)
     except UnicodeDecodeError:
@@ -296,6 +357,7 @@ def open_session(problem: "Problem", policy: "Policy[Any]", seed: int, path: Pat
             json_module.loads(json_module.dumps(described(policy))),
         ),
         ("seed", head["seed"], seed),
+        ("rule for repeated answers", session.repeats, repeats),
     ):
         if logged != wanted:
             raise InvalidInput(

@@ -8,6 +8,8 @@ answers to earlier stages only, so each claim holds with the whole delta, whoeve
 claim is read: nothing is split between them. Following is done when a claim is read, and costs the planner nothing.
 """
 
+import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -16,13 +18,16 @@ import numpy as np
 
 from surepick import validate
 from surepick.checks import Check
+from surepick.glm import Tally, probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.policy import Anytime
-from surepick.identify.forecast import OpenStage, forecast_further
+from surepick.identify.forecast import COARSE, MOST_STAGES, OpenStage, forecast_further
 from surepick.identify.policy import AnsweredStage, Policy
 from surepick.identify.problem import NOTHING, Problem
+from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.verdict import Claim, Forecast, Status, Verdict
 from surepick.identify.winner import Winner
+from surepick.limits import winner_lower_bound
 
 Assumption = Literal["winner", "features"]
 """What a guarantee may rest on, the weaker assumption first."""
@@ -36,6 +41,15 @@ SENTENCES: dict[Assumption, str] = {
 
 LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features"}
 """The assumption that each policy of the ladder needs, by the policy's name."""
+
+OVER_BOUND = 1.6
+"""Questions of Winner over the lower bound of the claim: the median over the worlds of docs/assumptions.md."""
+
+TRUTHS = 15
+"""Truths drawn for a first estimate of the costs."""
+
+SIMULATED_COORDINATES, SIMULATED_ITEMS = 12, 40
+"""In more coordinates the claim "features" is not simulated beforehand; of more items only the best ones are."""
 
 MOST_COORDINATES = 60
 """Claim "features" does not follow in more coordinates than this: a stage would take longer than a person does."""
@@ -71,6 +85,35 @@ def policy_for(problem: Problem, assume: Assumption, **limits: Any) -> Anytime |
     validate.one_of("assume", assume, ASSUMPTIONS)
     by_winner = assume == "winner" or (compares(problem) and not has_features(problem))
     return Winner(**limits) if by_winner else Anytime(**limits)
+
+
+def expected_costs(problem: Problem, *, delta: float, seed: int = 0, seconds: float = 0.5) -> dict[Assumption, float]:
+    """About how many questions each claim takes, before any is asked; a heuristic. Comparisons only.
+
+    For a truth in the middle of those drawn from what is usual (`plausible_truths`): for "winner" `OVER_BOUND` times
+    its lower bound, in closed form; for "features" the median of simulated searches, at least one and no more than fit
+    into `seconds`. A claim that the problem does not have, or that takes too long to simulate, is left out.
+    """
+    truths = plausible_truths(problem, Tally(problem.measurements[:1], [0], [0]), TRUTHS, seed)
+    bounds = []
+    for theta in truths:
+        scores = problem.items @ theta
+        chances = probability_of_yes(scores[:, None] - scores[None, :])
+        bounds.append(OVER_BOUND * winner_lower_bound(chances, delta=delta))
+    middle = float(np.median(bounds))
+    costs: dict[Assumption, float] = {"winner": middle}
+    if has_features(problem) and problem.span.rank <= SIMULATED_COORDINATES:
+        began, found = time.perf_counter(), list[int]()
+        # The truths nearest to the middle first: their costs differ by orders of magnitude, and few are simulated.
+        for number in np.argsort(np.abs(np.log(bounds) - math.log(middle))).tolist():
+            # Features tell the best items from all others at once, so these are left out of the simulation.
+            best = Problem.from_pairs(problem.items[np.argsort(-(problem.items @ truths[number]))[:SIMULATED_ITEMS]])
+            judge = DrawnAnswers(truths[number], np.random.default_rng([seed, number]))
+            found.append(run(best, Anytime(delta=delta), judge, coarse=COARSE, stages=MOST_STAGES).questions)
+            if time.perf_counter() - began > seconds:
+                break
+        costs["features"] = float(np.median(found))
+    return costs
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ recorded questions were chosen, which depends on the order (`CONDITIONS`).
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, cast
@@ -23,7 +23,7 @@ from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Win
 from surepick.identify.problem import NOTHING
 from surepick.io.items import ItemTable, read_items
 from surepick.io.votes import VoteTable, numbers_of, read_votes
-from surepick.session import Question, Session
+from surepick.session import Question, Reply, Session
 
 Order = Literal["policy", "file"]
 
@@ -46,14 +46,15 @@ Redirect = Callable[[Any, Plan], Integers | Wait]
 class RecordedJudge:
     """Answers every question with the next unused vote on it, whichever way round it was shown.
 
-    Without a vote left the answer is None, which a session takes as a skip; a vote "tie" stays a tie.
+    Without a vote left the answer is None, which a session takes as a skip; a vote "tie" stays a tie. It is a function
+    of a question, and a judge who also says whose vote it was.
     """
 
     problem: Problem
     """Its questions are those that were voted on."""
     recorded: VoteTable
-    left: dict[Asked, deque[Answer]]
-    """Votes not used yet, for the item of the smaller number."""
+    left: dict[Asked, deque[tuple[Answer, str | None]]]
+    """Votes not used yet, for the item of the smaller number, and whose they are."""
     number: Mapping[str, int]
     """The number of each item by any of its names."""
 
@@ -65,17 +66,37 @@ class RecordedJudge:
         problem = _problem(known, recorded)
         # Items of equal features are one item of the problem: votes between them carry no information.
         recorded = recorded.distinguishable(problem)
-        number, left = numbers_of(problem), dict[Asked, deque[Answer]]()
+        number, left = numbers_of(problem), dict[Asked, deque[tuple[Answer, str | None]]]()
         for vote in recorded.votes:
-            left.setdefault(_asked(number, vote.shown), deque()).append(_for_smaller(number, vote.shown, vote.answer))
+            for_smaller = _for_smaller(number, vote.shown, vote.answer)
+            left.setdefault(_asked(number, vote.shown), deque()).append((for_smaller, vote.judge))
         return cls(problem, recorded, left, number)
+
+    @property
+    def at_once(self) -> int:
+        """Votes are taken one at a time."""
+        return 1
+
+    @property
+    def names_judges(self) -> bool:
+        """Whether the votes say whose they are."""
+        return any(vote.judge is not None for vote in self.recorded.votes)
+
+    def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
+        """Answer until there is no question."""
+        while (question := next_question()) is not None:
+            yield question, self._reply(question)
 
     def __call__(self, question: Question) -> Answer:
         """The next vote on this question."""
+        return self._reply(question).answer
+
+    def _reply(self, question: Question) -> Reply:
         if question.first is None:
             raise InvalidInput("Recorded votes are about items; this question is not about items.")
         shown = (question.first,) if question.second is None else (question.first, question.second)
-        return _for_smaller(self.number, shown, self._next(_asked(self.number, shown)))
+        answer, judge = self._next(_asked(self.number, shown))
+        return Reply(_for_smaller(self.number, shown, answer), judge)
 
     def resume(self, session: Session) -> None:
         """Count as used what a session has had before: a vote for every question that it does not wait for."""
@@ -85,9 +106,9 @@ class RecordedJudge:
                 first, second = self.problem.about[event["measurement"]]
                 self._next(_in_order(int(first), int(second)))
 
-    def _next(self, asked: Asked) -> Answer:
+    def _next(self, asked: Asked) -> tuple[Answer, str | None]:
         left = self.left.get(asked)
-        return left.popleft() if left else None
+        return left.popleft() if left else (None, None)
 
     def as_shown(self) -> Answers:
         """All votes as people saw them, for checks of assumptions."""
@@ -168,7 +189,8 @@ class _Redirected:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def plan(self, state: Any, rng: np.random.Generator) -> Any:
+    def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
+        # Who is asked next is as recorded, so it is of no use to know what somebody has had.
         outcome = self._policy.plan(state, rng)
         if not isinstance(outcome, Plan) or self._redirect is None:
             return outcome
@@ -184,7 +206,7 @@ class _OnRecorded(_Redirected):
         super().__init__(policy, redirect)
         self._condition = condition
 
-    def plan(self, state: Any, rng: np.random.Generator) -> Any:
+    def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
         outcome = super().plan(state, rng)
         return self._conditional(outcome) if isinstance(outcome, Verdict) else outcome
 
@@ -212,21 +234,6 @@ def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
             if not missing:
                 break
     return counts
-
-
-def avoiding(problem: Problem, policy: Anytime, avoid: set[int]) -> Policy[Any]:
-    """The policy, but not asking the measurements in the set, which may change, unless there are no others."""
-
-    def redirect(state: Any, plan: Plan) -> Integers:
-        left = np.full(len(problem.measurements), plan.total, dtype=np.int64)
-        left[list(avoid)] = 0
-        if left.any():
-            return nearest(problem, plan, left)
-        counts = np.zeros_like(left)
-        counts[plan.measurements] = plan.pulls
-        return counts
-
-    return cast("Policy[Any]", _Redirected(policy, redirect))
 
 
 def _problem(items: ItemTable, recorded: VoteTable) -> Problem:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from rich.align import Align
@@ -40,12 +40,10 @@ class TerminalJudge:
 
     An answer is handed over only with the next one, so that it can be undone until then: Anytime evaluates every answer
     when it plans the next question, and an evaluated answer cannot be taken back. The next question is therefore
-    planned without the last answer, and might be the same again; `avoid` is the set of measurements that the policy
-    must not ask now (`judges.recorded.avoiding`): the last one, and those skipped in this sitting.
+    planned without the last answer.
     """
 
     items: ItemTable
-    avoid: set[int]
     console: Console
     answered: Callable[[], int]
     """Number of answers filed so far."""
@@ -53,7 +51,6 @@ class TerminalJudge:
     """How many questions are left, as a sentence."""
     at_once: int = 2
     """The question on the screen and the answer held back."""
-    _skipped: set[int] = field(default_factory=set)
 
     def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
         """Ask until there is no question or the person quits."""
@@ -83,10 +80,6 @@ class TerminalJudge:
             if held is not None:
                 yield held
             held = question, Reply(ANSWERS[key])
-            if key == "skip":
-                self._skipped.add(question.measurement)
-            self.avoid.clear()
-            self.avoid.update(self._skipped, {question.measurement})
         if held is not None:
             yield held
 

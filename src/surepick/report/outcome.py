@@ -90,7 +90,7 @@ class Outcome:
 
     @cached_property
     def without_decision(self) -> dict[str, int]:
-        """Questions that ended in a tie or were skipped."""
+        """Questions that ended in a tie or were skipped, and answers that repeat an earlier one and do not count."""
         kinds = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
         return {kind: sum(last == kind for last in kinds.values()) for kind in ("tie", "skip")}
 
@@ -142,6 +142,9 @@ class Outcome:
             "statement": verdict.statement,
             "assumptions": list(verdict.assumptions),
             "reason": verdict.reason,
+            "refuted_by": list(verdict.refuted_by),
+            "claims": [claim.to_json() for claim in verdict.claims],
+            "repeats": self.session.repeats,
             "checks": [check.to_json() for check in self.checks],
             "forecast": None if self.forecast is None else self.forecast.to_json(),
             "steps": list(self.items.steps),

@@ -71,6 +71,29 @@ def certainty(status: Status, delta: float, epsilon: float, guarantee: str) -> s
     )
 
 
+def claim_result(
+    status: Status, best: str, left: int, count: int, *, refuted_by: Sequence[str] = (), further: str = ""
+) -> str:
+    """What one claim of the ladder has come to, in a few words: `left` of `count` items are not excluded.
+
+    >>> claim_result(Status.CERTAIN, "red", 1, 12)
+    'proved: red'
+    >>> claim_result(Status.OPEN, "red", 4, 12, further="about 120 more questions (80 to 200)")
+    '4 of 12 items left, red leads; about 120 more questions (80 to 200)'
+    >>> claim_result(Status.CERTAIN, "red", 1, 12, refuted_by=["misfit"])
+    'red, but the answers contradict the assumption (misfit): not proved'
+    """
+    if refuted_by:
+        return f"{best}, but the answers contradict the assumption ({', '.join(refuted_by)}): not proved"
+    if status.decided:
+        return f"proved: {best}" + (", or nearly the best" if status is Status.WITHIN_EPSILON else "")
+    if status is Status.NO_WINNER:
+        return "refuted: no item wins all of its comparisons"
+    if status is Status.NOT_IDENTIFIABLE:
+        return "these questions cannot decide it"
+    return f"{left} of {count} items left, {best} leads" + (f"; {further}" if further else "")
+
+
 def equally_good(labels: Sequence[str]) -> str:
     """Items that no answer can tell from the best; "" where there are none."""
     return f"Equally good, because their features are the same: {', '.join(labels)}." if labels else ""
