@@ -13,7 +13,7 @@ from surepick.certificate import ARITHMETIC_ONLY
 from surepick.report.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
 from surepick.report.outcome import LEVEL, Outcome
-from surepick.report.sentences import REFUTED, certainty, checks_note, claim, equally_good
+from surepick.report.sentences import REFUTED, certainty, checks_note, claim, claim_result, equally_good
 
 STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
@@ -43,7 +43,14 @@ def write_report(outcome: Outcome, path: Path) -> None:
 
 def page(outcome: Outcome) -> str:
     """The whole page as text."""
-    parts = [_verdict(outcome), _numbers(outcome), _course(outcome), _scores(outcome), _asked(outcome)]
+    parts = [
+        _verdict(outcome),
+        _ladder(outcome),
+        _numbers(outcome),
+        _course(outcome),
+        _scores(outcome),
+        _asked(outcome),
+    ]
     parts += [_assumptions(outcome), _preparation(outcome), _again(outcome)]
     best = outcome.items.label(outcome.verdict.best)
     return (
@@ -63,16 +70,44 @@ def _verdict(outcome: Outcome) -> str:
     verdict, ended = outcome.verdict, outcome.ended or ""
     best = f"<strong>{_item(outcome, verdict.best)}</strong>"
     count = len(outcome.session.problem.names)
+    doubt = "<strong>Not proved.</strong>" if verdict.refuted_by else ""
     sentences = [
+        doubt,
         f"{claim(verdict.status, best, verdict.epsilon, count=count, why=escape(ended))}.",
         escape(certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)),
         escape(verdict.reason),
         equally_good([_item(outcome, name) for name in verdict.also]),
     ]
-    tone = "claim" if verdict.status.decided else "claim open"
+    tone = "claim" if verdict.stands else "claim open"
     return (
         f'<h1>{_item(outcome, verdict.best)}</h1><p class="{tone}">{" ".join(filter(None, sentences))}</p>'
         f'<p class="note">Guarantee: {escape(str(verdict.guarantee))}. {escape(verdict.statement)}</p>'
+    )
+
+
+def _ladder(outcome: Outcome) -> str:
+    """What is proved under which assumption, where there is more than one claim."""
+    claims = outcome.verdict.claims
+    if len(claims) < 2:
+        return ""
+    count = len(outcome.session.problem.names)
+    rows = "".join(
+        f"<tr><td>{escape(one.assume)}{' (ends the search)' if one.ends_search else ''}</td>"
+        f"<td>{escape(one.assumption)}</td>"
+        f'<td class="{"alarm" if one.refuted_by else ""}">'
+        + escape(
+            claim_result(
+                one.status, outcome.items.label(one.best), len(one.surviving), count, refuted_by=one.refuted_by
+            )
+        )
+        + "</td></tr>"
+        for one in claims
+    )
+    return (
+        "<h2>What is proved under which assumption</h2>"
+        f"<table><tr><th>claim</th><th>if ...</th><th>then</th></tr>{rows}</table>"
+        f'<p class="note">Each claim is wrong with probability at most {100 * outcome.verdict.delta:g}% if its '
+        "assumption holds.</p>"
     )
 
 
