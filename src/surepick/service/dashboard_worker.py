@@ -74,6 +74,8 @@ def insight(session: Session) -> dict[str, Any]:
     table = answers_of(session.problem, session.log)
     return {
         "answers": session.answered,
+        "claims": [claim.to_json() for claim in session.verdict().claims],
+        "uncounted": len(session.uncounted),
         "checks": [check.to_json() for check in check_all(table)],
         "scores": [] if known is None else known.to_json(session.problem.names),
         "refuted": known is not None and known.refuted,

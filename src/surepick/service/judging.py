@@ -58,14 +58,14 @@ async def take_questions(
     """Questions to answer: those handed out to you and still open first, then new ones, up to n in all.
 
     Fewer or none come back where none are ready, and never more than one judge may hold; ask again as long as `open` is
-    true.
+    true. With `exhausted` you have had every question that would help now; answers of others may bring new ones.
     """
     now = asyncio.get_running_loop().time
     end = now() + service.patience
     while True:
         wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held))
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
-        if taken.questions or not taken.open or now() >= end:
+        if taken.questions or not taken.open or taken.exhausted or now() >= end:
             # Reading blocks its thread, and the event loop serves everybody: so in another thread.
             return await run_in_threadpool(_shown, service, study, taken)
         # Every attempt is a transaction of its own, so a request that waits holds no lock. The first one has told the
@@ -84,6 +84,7 @@ def _shown(service: Service, study: str, taken: LeasedQuestions) -> QuestionsOut
             for question, until in zip(taken.questions, taken.until, strict=True)
         ],
         open=taken.open,
+        exhausted=taken.exhausted,
         answered=row["answers"],
         remaining=views.remaining(row),
     )

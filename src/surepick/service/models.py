@@ -51,7 +51,23 @@ class StudySettings(Strict):
 
     title: Name
     kind: Kind = "pairs"
-    policy: Annotated[str, Field(json_schema_extra={"enum": sorted(POLICIES)})] = "anytime"
+    assume: Annotated[
+        Literal["winner", "features"] | None,
+        Field(description="The claim that ends the study; by default winner for comparisons, else features."),
+    ] = None
+    repeats: Annotated[
+        Literal["once", "independent"] | None,
+        Field(
+            description="Whether only a judge's first answer to a question counts (once, the default for comparisons), "
+            "or every answer (independent)."
+        ),
+    ] = None
+    policy: Annotated[
+        str | None,
+        Field(
+            description="Instead of assume: a policy by name.", json_schema_extra={"enum": [*sorted(POLICIES), None]}
+        ),
+    ] = None
     delta: Real = 0.05
     epsilon: Real = 0.0
     budget: Annotated[int, Field(ge=1, le=10**12)] | None = None
@@ -148,6 +164,7 @@ class QuestionsOut(BaseModel):
 
     questions: list[QuestionOut]
     open: Annotated[bool, Field(description="False when there is nothing left to ask.")]
+    exhausted: Annotated[bool, Field(description="True when you have had every question that would help now.")]
     answered: Annotated[int, Field(description="Answers in this study so far.")]
     remaining: Annotated[int | None, Field(description="Estimated answers left; null if unknown.")]
 

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from surepick.certificate import ARITHMETIC_ONLY
 from surepick.identify import Status
+from surepick.identify.ladder import LADDER_POLICIES
 from surepick.registry import POLICIES
 from surepick.report import sentences
 from surepick.service import views
@@ -103,7 +104,8 @@ def _in_short(study: Json, best: dict[str, studies.Item]) -> Json:
 @router.get("/new", dependencies=_for_admin)
 def new_page(request: Request) -> Response:
     """The form of a new study."""
-    return templates.TemplateResponse(request, "new.html", {"policies": sorted(POLICIES)})
+    others = sorted(set(POLICIES) - set(LADDER_POLICIES))
+    return templates.TemplateResponse(request, "new.html", {"policies": others})
 
 
 @router.get("/study/{study}", dependencies=_for_admin)
@@ -172,8 +174,10 @@ def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:
         "result": {"statement": "", "assumptions": [], **found},
         "decided": status.decided,
         "best": best,
+        "claims": summary["claims"],
         "claim": sentences.claim(status, best.label if best else "", found["epsilon"]),
-        "sure": sentences.certainty(status, found["delta"], found["epsilon"], found["guarantee"]),
+        "sure": ("Not proved: the answers contradict an assumption. " if found.get("refuted_by") else "")
+        + sentences.certainty(status, found["delta"], found["epsilon"], found["guarantee"]),
         "when": datetime.fromtimestamp(row["decided"] or now, UTC).strftime("%d %B %Y, %H:%M UTC"),
         "judges": sum(1 for judge in insight.get("judges", {}).values() if judge["answers"]),
         "features": any(item.features for item in candidates),

@@ -34,10 +34,12 @@ _SIGNATURES = {
 
 def study_options(given: StudySettings) -> StudyOptions:
     """The settings as the store takes them: a policy by name, with delta, epsilon and budget among its options."""
-    policy: dict[str, Any] = {"delta": given.delta, "epsilon": given.epsilon, **given.options, "name": given.policy}
+    policy: dict[str, Any] = {"delta": given.delta, "epsilon": given.epsilon, **given.options}
+    if given.policy is not None:
+        policy["name"] = given.policy
     if given.budget is not None:
         policy["budget"] = given.budget
-    return StudyOptions(given.title, given.kind, policy, given.lease, given.seed)
+    return StudyOptions(given.title, given.kind, policy, given.assume, given.repeats, given.lease, given.seed)
 
 
 def items_from_json(

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from surepick.answer import PAIR_WORDS, SINGLE_WORDS
+from surepick.identify import Status
+from surepick.report.sentences import claim_result
 from surepick.service.models import ItemOut, QuestionOut
 from surepick.store import log, studies
 from surepick.store.schema import judges, messages, questions
@@ -48,6 +50,7 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         "state": row["state"],
         "kind": settings["kind"],
         "policy": settings["policy"],
+        "repeats": settings["repeats"],
         "lease": settings["lease"],
         "created": row["created"],
         "phase": row["phase"],
@@ -63,6 +66,7 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
             for message in log.quarantined(connection, row["id"])
         ],
         "verdict": verdict(row),
+        "claims": claims(connection, row),
         "insight": None if row["insight"] is None else json.loads(row["insight"]),
         "forecast": forecast(row),
     }
@@ -71,6 +75,31 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
 def verdict(row: sa.RowMapping) -> Json | None:
     """The verdict of the last evaluation; None before the first."""
     return None if row["verdict"] is None else dict(json.loads(row["verdict"]))
+
+
+def claims(connection: sa.Connection, row: sa.RowMapping) -> list[Json]:
+    """What is proved under which assumption, in words: of the verdict if it is final, else of the last insight."""
+    source = row["verdict"] if row["decided"] is not None else row["insight"]
+    found = [] if source is None else json.loads(source).get("claims", [])
+    shown = studies.shown(connection, row["id"], {claim["best"] for claim in found})
+    count = len(studies.items_of(connection, row["id"])) if found else 0
+    return [
+        {
+            "assume": claim["assume"],
+            "assumption": claim["assumption"],
+            "ends_search": claim["ends_search"],
+            "reached": claim["reached"],
+            "result": claim_result(
+                Status(claim["status"]),
+                shown[claim["best"]].label or claim["best"],
+                len(claim["surviving"]),
+                count,
+                refuted_by=claim["refuted_by"],
+            ),
+        }
+        for claim in found
+        if claim["best"] in shown
+    ]
 
 
 def result(row: sa.RowMapping, now: float) -> Json:

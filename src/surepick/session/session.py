@@ -291,6 +291,11 @@ class Session:
         """Questions whose answer repeats an earlier one of the same judge and does not count."""
         return frozenset(self._void)
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether the last call of `ask` found nothing new for its judge that could decide."""
+        return self._exhausted is not None
+
     def had_by(self, judge: str | None) -> frozenset[int]:
         """Measurements that this judge has answered, where another answer would not count."""
         return self._history.had_by(judge)

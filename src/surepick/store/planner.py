@@ -17,7 +17,8 @@ import json
 import logging
 import math
 import secrets
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ import sqlalchemy as sa
 from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
+from surepick.session.repeats import Repeats
 from surepick.store import log
 from surepick.store.database import Database
 from surepick.store.question_queue import WISH_SECONDS
@@ -35,6 +37,12 @@ LEASE_SECONDS = 5.0
 
 IDLE_SECONDS = 60.0
 """A study without any work for this long is released and its session dropped from memory."""
+
+UNCLAIMED_SECONDS = 120.0
+"""A question that has been ready for this long, and that no judge who is there may take, is skipped."""
+
+EXHAUSTED_SECONDS = 10.0
+"""A judge who has had all that helps is asked again after this long at the earliest."""
 
 EVALUATION_SHARE = 0.2
 """Evaluating the evidence between plans takes at most this share of the time."""
@@ -81,6 +89,8 @@ class StudyLease:
     """No evaluation before this time."""
     waits: bool = False
     """Whether nothing can be planned before further answers are ingested."""
+    exhausted_since: float | None = None
+    """When it was first found, after the last time it was forgotten, that a judge has had all that helps."""
 
     def evaluation_due(self, now: float) -> bool:
         """Whether there is something new to evaluate, and time for it."""
@@ -194,6 +204,10 @@ class Planner:
             self._lock(connection, study, lease)
             now = self._clock(connection)
             head, everything = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
+            # New answers may make new questions worth asking. Not after every answer: it costs a plan for each judge.
+            if lease.exhausted_since is not None and now - lease.exhausted_since > EXHAUSTED_SECONDS:
+                connection.execute(_forget_exhausted, {"the_study": study})
+                lease.exhausted_since = None
             # Committed before the session evaluates these stages: from here on `undo_answers` refuses to change them,
             # so no judge can take back an answer after its stage was evaluated. Not before all messages are in, since
             # the next one may be the undo of an answer that was just ingested.
@@ -209,8 +223,12 @@ class Planner:
         if lease.session.final is not None or lease.waits:
             return
         with self._database.reading() as connection:
-            wanted = questions_wanted(connection, study, lease.phase, self._clock(connection))
+            now = self._clock(connection)
+            wanted = questions_wanted(connection, study, lease.phase, now, lease.session.repeats)
         if wanted < 1:
+            return
+        if lease.session.repeats == "once":
+            self._ask_judges(study, lease, wanted)
             return
         notice, asked = "", []
         try:
@@ -219,6 +237,40 @@ class Planner:
             notice = str(error)
         lease.waits = len(asked) < wanted
         self._publish(study, lease, asked, lease.session.final, notice=notice)
+
+    def _ask_judges(self, study: str, lease: StudyLease, wanted: int) -> None:
+        """The same where no judge is asked the same twice: for each judge who waits, what that judge has not had.
+
+        What remains of `wanted` is for whoever comes: everything that is new to one of the judges who answered lately.
+        """
+        session = lease.session
+        known = {"the_study": study, "the_phase": lease.phase}
+        with self._database.reading() as connection:
+            now = self._clock(connection)
+            present = connection.execute(_present_judges, known | _recently(now)).all()
+            taken: dict[str, set[int]] = {}
+            for row in connection.execute(_taken, known):
+                taken.setdefault(row.judge, set()).add(row.measurement)
+            unclaimed = connection.execute(_unclaimed, known | {"before": now - UNCLAIMED_SECONDS}).all()
+        had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
+        # A question that nobody who is here can take would keep all later ones from being evaluated.
+        withdrawn = [row.number for row in unclaimed if all(row.measurement in mine for mine in had.values())]
+        for number in withdrawn if had else ():
+            session.skip(number)
+        asked: list[Question] = []
+        exhausted: dict[str, bool] = {}
+        for row in present:
+            if row.wishes and not row.exhausted:
+                asked += session.ask(row.wishes, without=had[row.id])
+                exhausted[row.id] = session.exhausted
+        if not any(exhausted.values()):
+            for_all = frozenset.intersection(*map(frozenset, had.values())) if had else frozenset()
+            asked += session.ask(max(wanted - len(asked), 1), without=for_all)
+        # A judge for whom nothing is left does not keep others waiting: a new one may ask at any time.
+        lease.waits = len(asked) < wanted and not any(exhausted.values()) and not session.exhausted
+        if any(exhausted.values()):
+            lease.exhausted_since = lease.exhausted_since or self._clock()
+        self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=withdrawn if had else ())
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
@@ -233,13 +285,27 @@ class Planner:
             self._publish(study, lease, [], verdict)
 
     def _publish(
-        self, study: str, lease: StudyLease, asked: list[Question], verdict: Verdict | None, **changes: Any
+        self,
+        study: str,
+        lease: StudyLease,
+        asked: list[Question],
+        verdict: Verdict | None,
+        *,
+        exhausted: Mapping[str, bool] | None = None,
+        withdrawn: Iterable[int] = (),
+        **changes: Any,
     ) -> None:
-        """Write the session's new events, the questions asked and the verdict, in one transaction."""
+        """Write the session's new events, the questions asked and the verdict, in one transaction.
+
+        `exhausted` says of judges whether they have had all that would help; `withdrawn` are questions that are skipped
+        because nobody can take them.
+        """
         entries = lease.session.log[lease.written :]
         head = lease.head + len(entries)
         if verdict is not None:
-            changes |= {"verdict": json.dumps(verdict.to_json())}
+            # The claims of an open verdict are computed for the dashboard, where nobody waits for them.
+            shown = verdict if verdict.status.final else replace(verdict, claimant=None)
+            changes |= {"verdict": json.dumps(shown.to_json())}
             if verdict.status.final:
                 changes |= {"certificate": _certificate(lease.session, verdict)}
         # A final verdict must not be shown and then lost: judges were told that the study is over.
@@ -249,7 +315,14 @@ class Planner:
             log.append(connection, study, lease.phase, lease.head, entries, now)
             if asked:
                 connection.execute(
-                    sa.insert(questions), [_question_row(study, lease.phase, question) for question in asked]
+                    sa.insert(questions), [_question_row(study, lease.phase, question, now) for question in asked]
+                )
+            gone = [{"the_study": study, "the_phase": lease.phase, "the_number": number} for number in withdrawn]
+            if gone:
+                connection.execute(_withdraw, gone)
+            if exhausted:
+                connection.execute(
+                    _set_exhausted, [{"the_judge": judge, "value": value} for judge, value in sorted(exhausted.items())]
                 )
             if verdict is not None:
                 _record_evaluation(connection, study, lease.phase, head, lease.session.answered, verdict, now)
@@ -277,14 +350,22 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
     """
     known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
     ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
-    low = {row.id for row in connection.execute(_supply, known) if row.ready < _wanted(row.recent, row.demand)}
+    # A judge who waits although questions are ready has had all of these, or will take one in a moment.
+    low = {
+        row.id
+        for row in connection.execute(_supply, known)
+        if row.ready < _wanted(row.recent, row.demand) or row.demand
+    }
     return ingest, low
 
 
-def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float) -> int:
+def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float, repeats: Repeats) -> int:
     """How many more questions should be ready."""
     row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now)).first()
-    return 0 if row is None or row.phase != phase else _wanted(row.recent, row.demand) - row.ready
+    if row is None or row.phase != phase:
+        return 0
+    ready = 0 if row.demand and repeats == "once" else row.ready  # whoever waits has had what is ready
+    return _wanted(row.recent, row.demand) - ready
 
 
 def _recently(now: float) -> dict[str, float]:
@@ -305,7 +386,7 @@ def _certificate(session: Session, verdict: Verdict) -> str | None:
         return None
 
 
-def _question_row(study: str, phase: int, question: Question) -> dict[str, Any]:
+def _question_row(study: str, phase: int, question: Question, now: float) -> dict[str, Any]:
     return {
         "id": secrets.token_urlsafe(12),
         "study": study,
@@ -314,6 +395,8 @@ def _question_row(study: str, phase: int, question: Question) -> dict[str, Any]:
         "stage": question.stage,
         "first": question.first,
         "second": question.second,
+        "measurement": question.measurement,
+        "planned": now,
         "answered": False,
     }
 
@@ -361,7 +444,12 @@ _with_expired = (
 
 _ready = (
     sa.select(sa.func.count())
-    .where(questions.c.study == studies.c.id, QUESTION_LEASE.never_claimed, questions.c.phase == studies.c.phase)
+    .where(
+        questions.c.study == studies.c.id,
+        QUESTION_LEASE.never_claimed,
+        questions.c.answered.is_(False),
+        questions.c.phase == studies.c.phase,
+    )
     .scalar_subquery()
     .label("ready")
 )
@@ -376,10 +464,59 @@ _demand = (
     .where(
         judges.c.study == studies.c.id,
         judges.c.revoked.is_(False),
+        judges.c.exhausted.is_(False),
         judges.c.wanted_at > sa.bindparam("wished_since"),
     )
     .scalar_subquery()
     .label("demand")
+)
+_wishes = sa.case((judges.c.wanted_at > sa.bindparam("wished_since"), judges.c.wanted), else_=0).label("wishes")
+_present_judges = (
+    sa.select(judges.c.id, judges.c.exhausted, _wishes)
+    .where(
+        judges.c.study == sa.bindparam("the_study"),
+        judges.c.revoked.is_(False),
+        sa.or_(
+            judges.c.wanted_at > sa.bindparam("wished_since"),
+            sa.exists().where(
+                questions.c.study == judges.c.study,
+                questions.c.judge == judges.c.id,
+                questions.c.leased_at > sa.bindparam("since"),
+            ),
+        ),
+    )
+    .order_by(judges.c.id)
+)
+_taken = sa.select(questions.c.judge, questions.c.measurement).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    questions.c.judge.is_not(None),
+    questions.c.answered.is_(False),
+)
+_unclaimed = sa.select(questions.c.number, questions.c.measurement).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    QUESTION_LEASE.never_claimed,
+    questions.c.answered.is_(False),
+    questions.c.planned < sa.bindparam("before"),
+)
+_withdraw = (
+    sa.update(questions)
+    .where(
+        questions.c.study == sa.bindparam("the_study"),
+        questions.c.phase == sa.bindparam("the_phase"),
+        questions.c.number == sa.bindparam("the_number"),
+        QUESTION_LEASE.never_claimed,  # not if a judge has come and taken it
+    )
+    .values(answered=True)
+)
+_forget_exhausted = (
+    sa.update(judges)
+    .where(judges.c.study == sa.bindparam("the_study"), judges.c.exhausted.is_(True))
+    .values(exhausted=False)
+)
+_set_exhausted = (
+    sa.update(judges).where(judges.c.id == sa.bindparam("the_judge")).values(exhausted=sa.bindparam("value"))
 )
 _supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
 _supply = _supply_of_all.where(PLANNER_LEASE.available)

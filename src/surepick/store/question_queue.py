@@ -21,6 +21,9 @@ from surepick.errors import InvalidInput, SurepickError
 from surepick.store.database import Conflict, Database, Forbidden, NotFound
 from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
+COPIES = 4
+"""Ready questions looked at for each that is wanted: some of them may be copies of the same question."""
+
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
 
@@ -52,6 +55,8 @@ class LeasedQuestions:
     """False where the study is closed or decided: then there is no need to ask again."""
     until: tuple[float, ...]
     """When each lease expires."""
+    exhausted: bool = False
+    """Whether this judge has had every question that would help now; answers of others may bring new ones."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +117,13 @@ def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> Le
     held = list(connection.execute(_held, mine).mappings())[: request.n]
     missing = request.n - len(held)
     fresh: list[sa.RowMapping] = []
-    if missing:
+    settings = json.loads(row.settings)
+    if missing and settings["repeats"] != "once":
         ready = {"the_study": request.study, "the_phase": row.phase, "n": missing}
         fresh = list(connection.execute(_ready, ready).mappings())
-    lease = float(json.loads(row.settings)["lease"])
+    if missing and settings["repeats"] == "once":
+        fresh = _new_to_judge(connection, request, row.phase, missing)
+    lease = float(settings["lease"])
     given = (*held, *fresh)
     begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
     # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
@@ -131,7 +139,16 @@ def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> Le
     wanted = missing - len(fresh)
     if wanted != row.wanted or (wanted and row.wanted_at < now - WISH_SECONDS / 4):
         connection.execute(sa.update(judges).where(judges.c.id == request.judge).values(wanted=wanted, wanted_at=now))
-    return LeasedQuestions(given, open=True, until=tuple(until))
+    return LeasedQuestions(given, open=True, until=tuple(until), exhausted=bool(row.exhausted and not given))
+
+
+def _new_to_judge(connection: sa.Connection, request: LeaseQuestions, phase: int, n: int) -> list[sa.RowMapping]:
+    """Ready questions that this judge has not had, each once though several copies of it may be ready."""
+    known = {"the_study": request.study, "the_judge": request.judge, "the_phase": phase, "n": COPIES * n}
+    new: dict[int, sa.RowMapping] = {}
+    for question in connection.execute(_ready_and_new, known).mappings():
+        new.setdefault(question["measurement"], question)
+    return list(new.values())[:n]
 
 
 def submit_answers(
@@ -252,6 +269,7 @@ _study_of_judge = (
         judges.c.revoked,
         judges.c.wanted,
         judges.c.wanted_at,
+        judges.c.exhausted,
     )
     .join(judges, judges.c.study == studies.c.id)
     .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
@@ -286,11 +304,22 @@ _ready = (
     .where(
         questions.c.study == sa.bindparam("the_study"),
         QUESTION_LEASE.never_claimed,
+        questions.c.answered.is_(False),  # an old one that nobody could take is skipped
         questions.c.phase == sa.bindparam("the_phase"),
     )
     .order_by(questions.c.number)
     .limit(sa.bindparam("n", type_=sa.Integer))
     .with_for_update(skip_locked=True)
+)
+
+_had = questions.alias()
+_ready_and_new = _ready.where(
+    ~sa.exists().where(
+        _had.c.study == questions.c.study,
+        _had.c.phase == questions.c.phase,
+        _had.c.judge == sa.bindparam("the_judge"),
+        _had.c.measurement == questions.c.measurement,
+    )
 )
 
 _asked = (

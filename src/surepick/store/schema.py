@@ -84,6 +84,9 @@ judges = sa.Table(
     sa.Column("revoked", sa.Boolean, nullable=False),
     sa.Column("wanted", sa.Integer, nullable=False, server_default="0", comment="Questions asked for in vain ..."),
     sa.Column("wanted_at", sa.Float, nullable=False, server_default="0", comment="... and when that was."),
+    sa.Column(
+        "exhausted", sa.Boolean, nullable=False, server_default=sa.false(), comment="Has had all that helps now."
+    ),
 )
 
 questions = sa.Table(
@@ -96,6 +99,8 @@ questions = sa.Table(
     sa.Column("stage", sa.Integer, nullable=False),
     sa.Column("first", sa.Text, nullable=False),
     sa.Column("second", sa.Text, comment="Null for a yes/no question."),
+    sa.Column("measurement", sa.Integer, nullable=False, comment="The same for the same question asked again."),
+    sa.Column("planned", sa.Float, nullable=False, comment="When it was ready."),
     sa.Column("judge", sa.Text, comment="Null until it is handed out."),
     sa.Column("leased_at", sa.Float),
     sa.Column("leased_until", sa.Float),
@@ -111,6 +116,7 @@ sa.Index(
     postgresql_where=questions.c.judge.is_(None),
 )
 sa.Index("questions_held", questions.c.study, questions.c.judge, questions.c.answered)
+sa.Index("questions_had", questions.c.study, questions.c.judge, questions.c.measurement)
 sa.Index("questions_leased", questions.c.study, questions.c.leased_at)
 sa.Index(
     "questions_expiring",

@@ -9,10 +9,12 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
-from surepick.identify import Problem
+from surepick.identify import Assumption, Problem, default_assumption, policy_for
+from surepick.identify.ladder import LADDER_POLICIES, compares
 from surepick.io.items import Kind
 from surepick.registry import policy_named
 from surepick.session import Session
+from surepick.session.repeats import Repeats
 from surepick.store import log
 from surepick.store.database import Conflict, NotFound
 from surepick.store.schema import (
@@ -65,11 +67,17 @@ class Image:
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """What a study is to find out and how. `policy` has a name and that policy's options."""
+    """What a study is to find out and how.
+
+    `policy` has a name and that policy's options; without a name it is that of the claim `assume`. By default
+    comparisons end by the claim "winner", and only the first answer of a judge to a question counts.
+    """
 
     title: str
     kind: Kind = "pairs"
-    policy: dict[str, Any] = field(default_factory=lambda: {"name": "anytime"})
+    policy: dict[str, Any] = field(default_factory=dict)
+    assume: Assumption | None = None
+    repeats: Repeats | None = None
     lease: float = 120.0
     """Seconds a judge has for a question before it is skipped."""
     seed: int | None = None
@@ -96,20 +104,38 @@ def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
     return problem
 
 
+def _policy(problem: Problem, wanted: StudyOptions) -> Any:
+    options = dict(wanted.policy)
+    name = options.pop("name", None)
+    if name is not None and wanted.assume is not None:
+        raise InvalidInput(f"assume chooses the policy, so it cannot go with the policy {name}; leave one out.")
+    return policy_named(name or policy_for(problem, wanted.assume or default_assumption(problem)).name, **options)
+
+
 def create(
     connection: sa.Connection, wanted: StudyOptions, candidates: Sequence[Item], pictures: Iterable[Image], now: float
 ) -> str:
     """Create a study; returns its id."""
     study = secrets.token_urlsafe(9)
-    options = dict(wanted.policy)
-    policy = policy_named(options.pop("name", "anytime"), **options)
+    problem = problem_of(wanted.kind, candidates)
+    policy = _policy(problem, wanted)
+    repeats = wanted.repeats or ("once" if policy.name in LADDER_POLICIES and compares(problem) else "independent")
+    if repeats == "spaced":
+        raise InvalidInput("repeats='spaced' is for one person; a study with several judges takes once or independent.")
     seed = secrets.randbits(31) if wanted.seed is None else wanted.seed
-    session = Session(problem_of(wanted.kind, candidates), policy, seed=seed)
+    session = Session(problem, policy, repeats=repeats, seed=seed)
+    settings = {
+        "kind": wanted.kind,
+        "policy": policy.to_json(),
+        "repeats": repeats,
+        "seed": seed,
+        "lease": wanted.lease,
+    }
     connection.execute(
         sa.insert(studies).values(
             id=study,
             title=wanted.title,
-            settings=json.dumps({"kind": wanted.kind, "policy": policy.to_json(), "seed": seed, "lease": wanted.lease}),
+            settings=json.dumps(settings),
             state="running",
             created=now,
             phase=0,
@@ -215,6 +241,7 @@ def begin_phase(
     session = Session(
         problem_of(settings["kind"], list(present.values())),
         policy_named(options.pop("name"), **options),
+        repeats=settings["repeats"],
         seed=settings["seed"] + phase,  # another random stream than in earlier phases
     )
     if removed:

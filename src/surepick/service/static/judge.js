@@ -7,6 +7,7 @@ import { Refused, backoff, element, find, request, sleep, swatch } from "./commo
 const AHEAD = 2; // questions held: the one shown and the next
 const HEARTBEAT = 20_000; // asking for the same questions again renews their leases, and tells whether the study goes on
 const NOT_READY = 300; // before asking again for a question that was not ready
+const EXHAUSTED = 10_000; // before asking again once all that helps has been answered
 const DOUBLE_TAP = 120; // a second tap of a double tap must not answer the next question
 
 const token = location.hash.slice(1);
@@ -21,6 +22,7 @@ let last = null; // the question answered last, which can be undone
 let filling = false;
 let ended = false;
 let paused = false;
+let exhausted = false; // this judge has had every question that helps now
 
 start();
 
@@ -74,8 +76,12 @@ async function refill(anyway = false) {
       continue;
     }
     study = reply;
+    exhausted = reply.exhausted;
     if (!reply.open) await endOfStudy();
-    else if (reply.questions.length === 0) await checkPaused();
+    else if (exhausted) {
+      show();
+      await sleep(EXHAUSTED);
+    } else if (reply.questions.length === 0) await checkPaused();
     else paused = false;
     const fresh = reply.questions.filter((question) => !known.has(question.id));
     for (const question of fresh) {
@@ -105,9 +111,11 @@ function show() {
   showProgress();
   if (ended) return;
   const question = paused ? null : held[0];
+  const done = exhausted && !question && !paused;
   find("question").hidden = !question;
-  find("wait").hidden = Boolean(question) || paused;
-  find("notice").hidden = !paused;
+  find("wait").hidden = Boolean(question) || paused || done;
+  find("notice").hidden = !paused && !done;
+  if (done) return notice("Thank you", "You have answered everything that helps now. Others are still answering; this page goes on by itself if a new question comes up.", true);
   if (paused) return notice("A short break", "The study is paused. This page will continue automatically.", false);
   const cards = find("cards");
   if (!question || cards.dataset.shown === `${question.id} ${question.turn}`) return;

@@ -4,10 +4,13 @@ import { find, request } from "./common.js";
 
 function settings() {
   const budget = find("budget").value;
+  const ends = find("assume").value; // a claim, or "policy:" and a name
+  const repeats = find("repeats").value;
   return {
     title: find("title").value,
     kind: find("kind").value,
-    policy: find("policy").value,
+    ...(ends.startsWith("policy:") ? { policy: ends.slice(7) } : ends ? { assume: ends } : {}),
+    ...(repeats ? { repeats } : {}),
     delta: Number(find("delta").value),
     epsilon: Number(find("epsilon").value),
     lease: Number(find("lease").value),

@@ -61,6 +61,7 @@ function draw(seen) {
   drawActions();
   drawVerdict();
   drawGuarantee();
+  drawClaims();
   drawEvidence();
   drawScores();
   drawPairs();
@@ -104,7 +105,8 @@ function drawVerdict() {
     ? "A heuristic: nothing is proved about how often it names a wrong item."
     : `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
   const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
-  find("reason").textContent = notice || (decided() ? sure : verdict?.reason) || (current.answers && current.waiting ? held : "");
+  const doubt = verdict?.refuted_by?.length ? `Not proved. ${verdict.reason}` : sure;
+  find("reason").textContent = notice || (decided() ? doubt : verdict?.reason) || (current.answers && current.waiting ? held : "");
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
   const alive = verdict ? verdict.surviving : [...items.keys()];
@@ -144,6 +146,18 @@ function drawGuarantee() {
   find("details").hidden = !checks.length;
   find("checks").replaceChildren(
     ...checks.map((check) => element("div", {}, element("dt", {}, check.name), element("dd", {}, check.sentence))),
+  );
+}
+
+function drawClaims() {
+  const { claims } = current;
+  find("ladder").hidden = !claims.length;
+  find("claims").replaceChildren(
+    ...claims.map(({ assume, assumption, ends_search, reached, result }) =>
+      element("tr", {},
+        element("th", { scope: "row" }, ends_search ? `${assume} (ends the study)` : assume),
+        element("td", {}, assumption),
+        element("td", { class: reached ? "quiet" : "" }, result))),
   );
 }
 
