@@ -249,8 +249,8 @@ class Planner:
             now = self._clock(connection)
             present = connection.execute(_present_judges, known | _recently(now)).all()
             taken: dict[str, set[int]] = {}
-            for row in connection.execute(_taken, known):
-                taken.setdefault(row.judge, set()).add(row.measurement)
+            for judge, measurement in connection.execute(_taken, known):
+                taken.setdefault(judge, set()).add(measurement)
             unclaimed = connection.execute(_unclaimed, known | {"before": now - UNCLAIMED_SECONDS}).all()
         had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
         # A question that nobody who is here can take would keep all later ones from being evaluated.

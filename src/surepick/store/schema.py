@@ -84,9 +84,7 @@ judges = sa.Table(
     sa.Column("revoked", sa.Boolean, nullable=False),
     sa.Column("wanted", sa.Integer, nullable=False, server_default="0", comment="Questions asked for in vain ..."),
     sa.Column("wanted_at", sa.Float, nullable=False, server_default="0", comment="... and when that was."),
-    sa.Column(
-        "exhausted", sa.Boolean, nullable=False, server_default=sa.false(), comment="Has had all that helps now."
-    ),
+    sa.Column("exhausted", sa.Boolean, nullable=False, server_default=sa.false(), comment="Had all that helps."),
 )
 
 questions = sa.Table(
