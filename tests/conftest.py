@@ -15,12 +15,11 @@ settings.load_profile("surepick")
 
 def pytest_configure() -> None:
     """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
-    rooms = [Path(__file__).parent.parent / "src/surepick" / name for name in ("glm", "contextual")]
-    newest = max((room / "kernels.py").stat().st_mtime for room in rooms)
-    for room in rooms:
-        for index in room.glob("__pycache__/*.nbi"):
-            if index.stat().st_mtime < newest:
-                index.unlink(missing_ok=True)
+    package = Path(__file__).parent.parent / "src/surepick"
+    newest = max((package / room / "kernels.py").stat().st_mtime for room in ("glm", "contextual"))
+    for index in package.glob("*/__pycache__/*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink(missing_ok=True)
 
 
 @pytest.fixture

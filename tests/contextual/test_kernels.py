@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from surepick.baselines.ofu import LossSet, largest_score
 from surepick.contextual import kernels
-from surepick.contextual.history import History, RidgeEstimate
+from surepick.contextual.history import RidgeEstimate
 from surepick.glm.kernels import Kernel, interpreted, inverse, is_compiled, newton
 from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.worlds.contextual import ball_world
@@ -137,11 +137,10 @@ def test_one_pass_quadratic_tracks_its_own_minimum():
 def test_support_is_the_largest_score_in_the_set():
     _, rows, answers, _ = data(n=80)
     ridge, direction = 0.2, np.array([0.3, -0.8, 0.5])
-    history = History.empty(3).extended(rows, answers)
-    start, loss, _, information, _ = newton(rows, answers, history.ones, np.zeros(3), ridge, 1e-10, 50)
+    start, loss, _, information, _ = newton(rows, answers, np.ones(80), np.zeros(3), ridge, 1e-10, 50)
     around = inverse(information + ridge * np.eye(3))
     ceiling = loss + ridge / 2 * start @ start + 6.0
-    found = largest_score(history, ridge, start, direction, around, ceiling)
+    found = largest_score(rows, answers, ridge, start, direction, around, ceiling)
 
     def excess(theta):
         logits = rows @ theta

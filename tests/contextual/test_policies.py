@@ -19,7 +19,9 @@ from surepick.baselines import (
     SupLogisticPrinted,
     UcbGlm,
 )
-from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic
+from surepick.contextual import Choice, LikelihoodRatioUcb, OnePassUcb, SupLogistic, sup_levels
+from surepick.contextual.sup_levels import empty_levels, refreshed, stored
+from surepick.glm.kernels import newton
 from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.worlds.contextual import ball_world, simulate, trap_world
 
@@ -276,3 +278,31 @@ def test_the_ridge_on_phi_is_said(answers):
     count = len(state.phi.history)
     assert f"fitted to the {count} answers of Phi with a ridge of 1e-06, which the paper does not have" in said
     assert ("separated, so without it there would be no estimate" in said) == (answers == "separated")
+
+
+def test_sup_cb_glm_fills_its_equal_levels_once(monkeypatch):
+    """The burn-in goes to every level: their number does not multiply the fits, and each level then grows alone."""
+    fits = []
+    monkeypatch.setattr(sup_levels, "newton", lambda *task: fits.append(task) or newton(*task))
+    number_of_fits = {}
+    for horizon in (100, 6400):
+        fits.clear()
+        policy = SupCbGlm(horizon, 6, 3.0, alpha=1.0, burn_in=40)
+        _, state = play(policy, 40)
+        number_of_fits[policy.number_of_levels] = len(fits)
+    assert state.burn_in_over
+    assert len(number_of_fits) == 2
+    assert len(set(number_of_fits.values())) == 1
+    # each level holds what filling it row by row gives, and goes on alone
+    burn_in, levels = state.burn_in, empty_levels(policy.number_of_levels, 3)
+    for s in range(policy.number_of_levels):
+        for row, answer in zip(burn_in.rows, burn_in.answers, strict=True):
+            levels = stored(levels, s, row, float(answer), 1.0, lambda *_: policy.width_factor)
+        levels = refreshed(levels, s, lambda *_: policy.width_factor)
+    for ours, reference in zip(state.levels[1:], levels[1:], strict=True):
+        assert np.array_equal(ours, reference)
+    arms = np.eye(3)
+    grown = policy.learn(policy.learn(state, arms, Choice(0, 1.0, 1), 1.0), arms, Choice(2, 1.0, 2), 0.0)
+    assert [len(history) for history in grown.levels.histories] == [41, 41] + [40] * (policy.number_of_levels - 2)
+    assert np.array_equal([history.rows[-1] for history in grown.levels.histories[:2]], arms[[0, 2]])
+    assert [history.answers[-1] for history in grown.levels.histories[:2]] == [1.0, 0.0]

@@ -16,8 +16,8 @@ import numpy as np
 from surepick import validate
 from surepick._arrays import Floats
 from surepick.baselines.intervals import faury_gamma, faury_ridge
-from surepick.contextual import kernels
-from surepick.contextual.history import History, RidgeEstimate
+from surepick.contextual.history import RidgeEstimate
+from surepick.contextual.kernels import row_losses, squared_norms
 from surepick.contextual.policy import (
     KNOWN_NORM,
     LOGISTIC,
@@ -30,7 +30,7 @@ from surepick.contextual.policy import (
     clean_reward,
 )
 from surepick.glm.duality import outer_radius
-from surepick.glm.kernels import inverse, newton
+from surepick.glm.kernels import inverse, kernel, newton
 from surepick.guarantee import Guarantee
 
 RUNG = 4.0
@@ -41,35 +41,35 @@ FIRST_RUNG = 3
 """Where the search starts; on the lowest rungs the bounds hardly differ, so from there it would not get going."""
 
 
-def penalised_loss(history: History, theta: Floats, ridge: float) -> float:
+@kernel
+def penalised_loss(rows: Floats, answers: Floats, theta: Floats, ridge: float) -> float:
     """F(θ): the loss of all answers plus (ridge/2)‖θ‖²."""
-    loss = float(kernels.row_losses(history.rows, history.answers, theta).sum())
-    return loss + ridge / 2 * float(theta @ theta)
+    return float(row_losses(rows, answers, theta).sum()) + ridge / 2 * float(theta @ theta)
 
 
+@kernel
 def largest_score(
-    history: History, ridge: float, start: Floats, direction: Floats, start_inverse: Floats, ceiling: float
+    rows: Floats, answers: Floats, ridge: float, start: Floats, direction: Floats, inverse: Floats, ceiling: float
 ) -> float:
     """An upper bound of directionᵀθ over {F(θ) ≤ ceiling}, tight to about 1%; O(t d²) for each of a few Newton steps.
 
     By duality every η > 0 gives the bound (ceiling − min{F − η·directionᵀθ})/η, least where F at that minimiser
     equals the ceiling, and flat around; η is led there by F − F(start) ≈ η²·‖direction‖²/2. `start` minimises F,
-    `start_inverse` is its inverse Hessian there.
+    `inverse` is its inverse Hessian there.
     """
-    across = start_inverse @ direction
+    across = inverse @ direction
     squared = float(direction @ across)
-    floor = penalised_loss(history, start, ridge)
+    floor = penalised_loss(rows, answers, start, ridge)
     slack = ceiling - floor
     if squared <= 0.0 or slack <= 0.0:
         return float(direction @ start)
     eta = math.sqrt(2.0 * slack / squared)
-    farthest = float(np.max(np.abs(history.rows @ across), initial=0.0))
+    farthest = float(np.abs(rows @ across).max()) if len(rows) else 0.0
     theta = start + eta * across * min(1.0, 1.0 / max(eta * farthest, 1e-300))
+    weights = np.ones(len(rows))
     bound = math.inf
     for _ in range(8):
-        theta, loss, _, _, decrement = newton(
-            history.rows, history.answers, history.ones, theta, ridge, 0.1, 29, eta * direction
-        )
+        theta, loss, _, _, decrement = newton(rows, answers, weights, theta, ridge, 0.1, 29, eta * direction)
         if math.isinf(decrement):
             break
         value = loss + ridge / 2 * float(theta @ theta)
@@ -117,7 +117,7 @@ class LossSet:
         length = math.sqrt(float(arm @ arm))
         # Where the farthest point of the ball lies in the set, it is the maximum.
         farthest = arm * (self.bound / length) if length else arm
-        if length == 0.0 or penalised_loss(self.now.history, farthest, self.ridge) <= self.ceiling:
+        if length == 0.0 or self._loss(farthest) <= self.ceiling:
             return upper if len(self.now.history) == 0 else self.bound * length
         best, start = min(upper, self._support(arm, self._rung)), self._rung
         for direction in (1, -1):
@@ -133,13 +133,17 @@ class LossSet:
     def _outer(self, arms: Floats) -> Floats:
         """Upper bounds of all scores at once: an ellipsoid around the set, and the ball."""
         now = self.now
-        squared = kernels.squared_norms(arms, now.inverse)
+        squared = squared_norms(arms, now.inverse)
         if len(now.history) == 0:
             return squared
         lengths = np.sqrt(np.einsum("ij,ij->i", arms, arms))
-        reach = math.sqrt(float(kernels.squared_norms(now.history.rows, now.inverse).max()))
-        radius = outer_radius(reach, 0.0, self.ceiling - penalised_loss(now.history, now.theta, self.ridge))
+        reach = math.sqrt(float(squared_norms(now.history.rows, now.inverse).max()))
+        radius = outer_radius(reach, 0.0, self.ceiling - self._loss(now.theta))
         return np.asarray(np.minimum(arms @ now.theta + radius * np.sqrt(squared), self.bound * lengths))
+
+    def _loss(self, theta: Floats) -> float:
+        """F(θ)."""
+        return penalised_loss(self.now.history.rows, self.now.history.answers, theta, self.ridge)
 
     def _support(self, arm: Floats, rung: int) -> float:
         """The bound that one ν gives."""
@@ -151,7 +155,7 @@ class LossSet:
             self._fits[rung] = theta, inverse(information + ridge * np.eye(len(theta)))
         theta, theta_inverse = self._fits[rung]
         ceiling = self.ceiling + (ridge - self.ridge) / 2 * self.bound**2
-        return largest_score(history, ridge, theta, arm, theta_inverse, ceiling)
+        return largest_score(history.rows, history.answers, ridge, theta, arm, theta_inverse, ceiling)
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ class OfuLog(LossSetPolicy):
         """What L_λ is at most on the set."""
         ridge = self.ridge(len(state.theta))
         gamma = faury_gamma(len(state.theta), self.norm_bound, len(state.history), self.delta)
-        least = penalised_loss(state.history, state.theta, ridge)
+        least = penalised_loss(state.history.rows, state.history.answers, state.theta, ridge)
         return least + (gamma + gamma**2 / math.sqrt(ridge)) ** 2
 
 
@@ -242,5 +246,5 @@ class OfuGlb(LossSetPolicy):
         if float(np.linalg.norm(theta)) > self.norm_bound:
             short = state.within_ball(self.ridge(len(theta)), self.norm_bound)[3]
         else:
-            short = penalised_loss(history, theta, 0.0)
+            short = penalised_loss(history.rows, history.answers, theta, 0.0)
         return short + self.beta_squared(len(theta), len(history)) + 0.5

@@ -34,6 +34,7 @@ from surepick.contextual.sup_levels import (
     empty_levels,
     number_of_levels,
     refreshed,
+    repeated,
     routed,
     stored,
 )
@@ -226,11 +227,11 @@ class SupCbGlm:
         burn_in = state.burn_in.appended(vector, answer)
         if len(burn_in) < burn_in_length(self.horizon, dimension, self.burn_in):
             return state._replace(burn_in=burn_in)
-        levels = state.levels
-        for s in range(self.number_of_levels):
-            for row, known in zip(burn_in.rows, burn_in.answers, strict=True):
-                levels = stored(levels, s, row, float(known), 1.0, self._multiplier)
-            levels = refreshed(levels, s, self._multiplier)
+        # All levels start from the same answers, so one is filled and the others are copies of it.
+        first = empty_levels(1, dimension)
+        for row, known in zip(burn_in.rows, burn_in.answers, strict=True):
+            first = stored(first, 0, row, float(known), 1.0, self._multiplier)
+        levels = repeated(refreshed(first, 0, self._multiplier), self.number_of_levels)
         return SupCbState(burn_in, levels, True)
 
     def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:

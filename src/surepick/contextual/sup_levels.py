@@ -122,6 +122,12 @@ def refreshed(now: Levels, level: int, multiplier: Multiplier) -> Levels:
     )
 
 
+def repeated(one: Levels, number: int) -> Levels:
+    """A single level, copied to `number` of them; their histories share memory until they grow (`History.appended`)."""
+    histories, *arrays = one
+    return Levels(histories * number, *(np.repeat(array, number, axis=0) for array in arrays))
+
+
 def number_of_levels(horizon: int) -> int:
     """⌈½·log₂ T⌉: at the last of them a width of 2^{−s} is at most 1/√T, so no choice goes beyond."""
     levels = 1

@@ -113,21 +113,20 @@ def softplus(v: Numbers) -> Numbers:
 @kernel
 def inverse(matrix: Floats) -> Floats:
     """M⁻¹ of a symmetric positive definite matrix; NaN throughout where it is numerically singular. O(d³)."""
-    singular = np.full_like(matrix, np.nan)
     squares = np.diag(matrix)
     if not (squares.min() > 1e-260 and squares.max() < np.inf):  # below, dividing by the root overflows
-        return singular
+        return matrix * np.nan
     # With a unit diagonal the result does not depend on the units of the coordinates.
     scale = 1.0 / np.sqrt(squares)
-    scales = np.outer(scale, scale)
+    scales = scale.reshape(-1, 1) * scale
     scaled = matrix * scales
     try:
         lower = np.linalg.cholesky(scaled)
     except Exception:  # numba knows no narrower one; there is nothing else to catch than LinAlgError
-        return singular
+        return matrix * np.nan
     # A pivot this small means that rounding, not the data, decides the result (the test of `linalg.factor`).
     if not np.diag(lower).min() >= 1e-7:
-        return singular
+        return matrix * np.nan
     return np.linalg.inv(scaled) * scales
 
 
