@@ -1,0 +1,91 @@
+"""Several judges, none of whom is asked the same twice."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from in_process_service import COLOURS, LIKING, FakeJudge, InProcessService
+from surepick.store.verify import verify
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[InProcessService]:
+    made = InProcessService(database_url)
+    yield made
+    made.close()
+
+
+def begin(service: InProcessService, **fields: object) -> str:
+    return service.begin(repeats=None, assume=None, **fields)
+
+
+def rounds(service: InProcessService, judges: list[FakeJudge], most: int) -> list[set[frozenset[str]]]:
+    """Judges answer one question each, round by round; the pairs that each of them was asked."""
+    had: list[set[frozenset[str]]] = [set() for _ in judges]
+    for _ in range(most):
+        for judge, pairs in zip(judges, had, strict=True):
+            for question in judge.lease(1)["questions"]:
+                pair = frozenset((question["a"]["name"], question["b"]["name"]))
+                assert pair not in pairs
+                pairs.add(pair)
+                judge.answer(question["id"], judge.prefers(question))
+            service.planner.round()
+    return had
+
+
+def test_comparisons_end_by_winner_and_count_first_answers_by_default(service: InProcessService) -> None:
+    shown = service.get(f"/studies/{begin(service)}")
+    assert (shown["policy"]["name"], shown["repeats"]) == ("winner", "once")
+
+
+def test_no_judge_has_the_same_pair_twice_and_everybody_is_served(service: InProcessService) -> None:
+    one = begin(service)
+    judges = [service.judge(one, name) for name in ("ann", "bob", "cy")]
+    had = rounds(service, judges, 6)
+    assert [len(pairs) for pairs in had] == [3, 3, 3]  # of three items there are three pairs
+    assert service.get(f"/studies/{one}")["answers"] == 9
+    assert all(judge.lease(1)["exhausted"] for judge in judges)
+    assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []
+
+
+def test_a_new_judge_is_served_though_all_others_have_had_everything(service: InProcessService) -> None:
+    one = begin(service)
+    rounds(service, [service.judge(one, "ann")], 6)
+    late = service.judge(one, "bob")
+    late.lease(1)  # says that somebody waits
+    service.planner.round()
+    assert len(late.lease(1)["questions"]) == 1
+
+
+def test_enough_judges_decide_it(service: InProcessService) -> None:
+    one = begin(service)
+    judges = [service.judge(one, f"judge {number}") for number in range(25)]
+    for number, judge in enumerate(judges):
+        judge.chance.seed(number)
+    rounds(service, judges, 4)
+    found = service.get(f"/studies/{one}/result")
+    assert (found["status"], found["best"]) == ("certain", max(LIKING, key=LIKING.__getitem__))
+    assert found["claims"][0]["assume"] == "winner"
+
+
+def test_a_question_that_nobody_present_can_take_does_not_stop_the_study(service: InProcessService) -> None:
+    one = begin(service)
+    ann = service.judge(one, "ann")
+    rounds(service, [ann], 3)
+    # Bob is given a question of his own planning and leaves before taking it.
+    bob = service.judge(one, "bob")
+    bob.lease(3)
+    service.planner.round()
+    service.now += 1000
+    cy = service.judge(one, "cy")
+    rounds(service, [cy], 8)
+    service.planner.round()
+    assert service.get(f"/studies/{one}")["verdict"]["questions"] >= 5
+
+
+def test_spaced_is_refused(service: InProcessService) -> None:
+    service.post(
+        "/studies",
+        {"title": "t", "items": [{"name": name} for name in COLOURS], "repeats": "spaced"},
+        status=422,
+    )
