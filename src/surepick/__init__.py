@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from surepick.guarantee import Guarantee
     from surepick.identify import (
         Anytime,
+        Claim,
         Forecast,
         GOptimal,
         Passive,
@@ -111,6 +112,7 @@ __all__ = [
     "CertificateRefused",
     "Check",
     "Checked",
+    "Claim",
     "ContextualSession",
     "Design",
     "DesignStatus",
