@@ -66,9 +66,18 @@ class Chain:
         return next((place for place, (event, link) in logged if event.get("link", link) != link), None)
 
     @property
-    def unlinked(self) -> int:
-        """Stages that were logged without a link, by an earlier version."""
-        return sum("link" not in event for event in self.stages)
+    def state(self) -> str:
+        """In a word: "broken", "chained", "not chained" or "partly chained" (by an earlier version)."""
+        if self.broken is not None:
+            return "broken"
+        unlinked = sum("link" not in event for event in self.stages)
+        return "not chained" if unlinked == len(self.stages) else "partly chained" if unlinked else "chained"
+
+    def __str__(self) -> str:
+        if self.broken is not None:
+            return f"The chain is broken: stage {self.broken} does not have the link of what the log has before it."
+        state = self.state.capitalize()
+        return f"{state}." if self.state == "not chained" else f"{state}; the last link is {self.links[-1]}."
 
     def write(self, certificate: Mapping[str, Any]) -> dict[str, Any]:
         """The certificate with the links of its stages; as it is where one of them was logged without."""

@@ -209,7 +209,7 @@ def write_certificate(outcome: "Outcome", path: Path) -> str:
     from surepick.certificate import ARITHMETIC_ONLY
 
     if outcome.certificate is None:
-        return f"{path} was not written: only a decided search of the policy anytime has a certificate."
+        return f"{path} was not written: only a decided search of the policy anytime or winner has a certificate."
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json_module.dumps(outcome.certificate))
     return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
