@@ -177,6 +177,8 @@ def winner_is_proved(certificate: dict[str, Any]) -> bool:
             step = shown, ((model, 1 - model), (own, 1 - own)), answers
             outright, named = outright.update(*step), [process.update(*step) for process in named]
     half = 0.5 if certificate["epsilon"] > 0 else 1.0
+    if best not in outright.surviving(delta * half * (1 - 1e-8)):
+        return False
     left = set(outright.surviving(delta * half * (1 + 1e-8)).tolist()) - {best}
     shares = ((one, 0.6 * 0.4**j) for j, one in enumerate(named) if one.against == best)
     return not left or any(not left & set(one.surviving(delta / 2 * v * (1 + 1e-8)).tolist()) for one, v in shares)

@@ -49,8 +49,20 @@ def test_three_questions_by_hand() -> None:
     assert (checked.claim, checked.best, checked.answers, checked.link) == ("winner", "a", 3, None)
     assert "Claim 'winner', which assumes: one item gets" in str(checked)
     # 1/0.2 = 5 is a little more than 4.96.
-    with pytest.raises(CertificateRefused, match=r"'b' is not excluded: 1\.601 nats are proved, 1\.609 are needed"):
+    with pytest.raises(CertificateRefused, match=r"'b' is not excluded: 1\.601 nats proved, 1\.609 needed"):
         verify_certificate(signed(by_hand(delta=0.2)))
+
+
+def test_a_circle_proves_nobody_the_winner() -> None:
+    """Where both lose three comparisons that were predicted, both are excluded: whoever is named was excluded too."""
+    content = by_hand(delta=0.25)
+    for own in (7 / 8, 1 / 2, 1 / 6):
+        turned_round = {"shares": [[0.1, own]], "answers": [[[[0, 1], 1]]]}
+        content["stages"].append(content["stages"][0] | turned_round)
+    assert verify_certificate(signed(content | {"stages": content["stages"][:3]})).best == "a"
+    for best in (0, 1):
+        with pytest.raises(CertificateRefused, match="is excluded like all others, which refutes the assumption"):
+            verify_certificate(signed(content | {"best": best}))
 
 
 def test_two_questions_within_epsilon_by_hand() -> None:

@@ -23,9 +23,7 @@ WEIGHTS = (0.6, 0.2, 0.2 / 3, 0.2 / 3, 0.2 / 3)
 CONSTANT_LOSSES = (0.65, 0.85, 0.97)
 LEAST_SHARE = 0.01
 MOST_ETA = 0.49
-
-ROUNDING = 1e-9
-"""Nats by which the writer's arithmetic may differ: it changes delta by a billionth of itself."""
+ROUNDING = 1e-9  # nats by which the writer's arithmetic may differ: a billionth of delta
 
 
 def check_winner(certificate: Mapping[str, Any]) -> Checked:
@@ -53,30 +51,29 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 raise CertificateRefused(f"Stage {place} does not show two or more items of a question of the problem.")
             predicted = [expected(one, len(shown)) for one in shares]
             counts = [(unit_numbers(scores, len(shown)), whole(times, "A count")) for scores, times in scored]
-            missing = whole(planned, "planned") - sum(times for _, times in counts)
+            given_answers = sum(times for _, times in counts)
+            missing, answers = whole(planned, "planned") - given_answers, answers + given_answers
             if missing < 0:
                 raise CertificateRefused(f"Stage {place} counts more answers than questions.")
-            answers += sum(times for _, times in counts)
             # A score of 1 is the worst for every process: so are missing answers charged that may depend on the answer.
             counts += [([1.0] * len(shown), missing)] if charged else []
             for process in (outright, *named):
                 process.count(shown, predicted, counts)
     needed = math.log(2 if epsilon else 1) - math.log(delta)
-    nats, excluded_outright = {}, True
-    for item in (item for item in range(count) if item != best):
-        nats[item_names[item]] = outright.reached[item]
-        if outright.reached[item] >= needed - ROUNDING:
+    j = next((j for j, process in enumerate(named) if process.leader == best), None)
+    # The j-th leader has the share 0.6·0.4^j of half of delta. In logarithms, since 0.4^j underflows.
+    against_leader = math.inf if j is None else needed - math.log(0.6) - j * math.log(0.4)
+    nats, within = {}, 0.0
+    for item, name in enumerate(item_names):
+        nats[name] = outright.reached[item]
+        if item == best or nats[name] >= needed - ROUNDING:
             continue
-        j = next((j for j, process in enumerate(named) if process.leader == best), None)
-        # The j-th leader has the share 0.6·0.4^j of half of delta. In logarithms, since 0.4^j underflows.
-        against_leader = math.inf if j is None else needed - math.log(0.6) - j * math.log(0.4)
         if j is None or not named[j].reached[item] >= against_leader - ROUNDING:
-            raise CertificateRefused(
-                f"{item_names[item]!r} is not excluded: {outright.reached[item]:.3f} nats are proved, {needed:.3f} are "
-                "needed."
-            )
-        nats[item_names[item]], excluded_outright = named[j].reached[item], False
-    return Checked(item_names[best], delta, 0.0 if excluded_outright else epsilon, answers, nats, "winner")
+            raise CertificateRefused(f"{name!r} is not excluded: {nats[name]:.3f} nats proved, {needed:.3f} needed.")
+        nats[name], within = named[j].reached[item], epsilon
+    if nats.pop(item_names[best]) >= needed + ROUNDING:
+        raise CertificateRefused(f"{item_names[best]!r} is excluded like all others, which refutes the assumption.")
+    return Checked(item_names[best], delta, within, answers, nats, "winner")
 
 
 class Process:
