@@ -64,7 +64,7 @@ race-test: $(READY) debian  ## 100,000 contradicting requests at once, over work
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_day.py
 
-fuzz: $(READY)  ## change certificates at random 10,000 times: no crash, and nothing forged is accepted
+fuzz: $(READY)  ## change certificates of both claims at random 10,000 times: no crash, and nothing forged is accepted
 	OPENBLAS_NUM_THREADS=1 SUREPICK_MUTATIONS=10000 $(BIN)/pytest tests/certificate/test_mutations.py
 
 check: docs  ## format, lint, types, layers and documentation only

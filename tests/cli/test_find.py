@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from surepick import Problem, Session, verify_certificate
-from surepick.certificate import ARITHMETIC_ONLY
+from surepick.certificate import ARITHMETIC_ONLY, ORDER_ONLY
 from surepick.cli import app, main
 from surepick.judges import ReproducibleJudge
 from surepick.registry import POLICIES
@@ -86,6 +86,19 @@ def test_a_simulated_taste_is_found(folder, kind):
     assert fields["guarantee"] == "proved"
     assert {rival["item"] for rival in fields["rivals"]} == {"a", "c", "d"}
     assert verify_certificate(fields["certificate"]).best == "b"
+
+
+def test_a_search_that_assumes_only_a_winner_has_a_certificate(folder):
+    file = folder / "certificate.json"
+    fields = simulated(folder, "--assume", "winner", "--seed", 3, "--certificate", file)
+    assert fields["certificate"] == json.loads(file.read_text())
+    checked = CliRunner().invoke(app, ["verify-certificate", str(file)], catch_exceptions=False)
+    assert "Claim 'winner', which assumes: one item gets" in checked.output
+    assert ORDER_ONLY in checked.output
+    again = CliRunner().invoke(app, ["verify-certificate", str(file), "--json"], catch_exceptions=False)
+    shown = json.loads(again.stdout)
+    assert (shown["claim"], shown["best"]) == ("winner", fields["best"])
+    assert shown["link"] in file.read_text()
 
 
 def test_the_table_names_the_best_and_what_others_need(folder):
@@ -496,5 +509,7 @@ def test_what_a_certificate_does_not_prove_is_said_wherever_it_is_offered(folder
     assert json.loads(again.stdout)["limits"] == ARITHMETIC_ONLY
     file.unlink()
     undecided = CliRunner().invoke(app, [*words, "--budget", "3"], catch_exceptions=False)
-    assert "was not written: only a decided search of the policy anytime has a certificate" in undecided.stderr
+    assert (
+        "was not written: only a decided search of the policy anytime or winner has a certificate" in undecided.stderr
+    )
     assert not file.exists()

@@ -29,6 +29,19 @@ def well(service: InProcessService) -> bool:
     return True
 
 
+def test_a_study_that_assumes_only_a_winner_is_certified_and_chained(service: InProcessService) -> None:
+    one = service.begin(delta=0.2, policy="winner")
+    service.judge(one).work()
+    result = service.get(f"/studies/{one}/result")
+    checked = verify_certificate(result["certificate"])
+    assert (checked.claim, checked.best, result["policy"]) == ("winner", result["best"], "winner")
+    (report,) = verify(service.parts.database)
+    assert (report.chain, report.wrong) == ("chained", [])
+    events = service.client.get(f"/studies/{one}/export?what=events&format=jsonl", headers=ADMIN).text
+    assert checked.link is not None
+    assert checked.link in events
+
+
 def test_a_judge_answers_to_the_verdict(service: InProcessService) -> None:
     one = service.begin(delta=0.2)
     assert service.get(f"/studies/{one}/result")["status"] == "open"

@@ -230,6 +230,10 @@ def test_a_planner_gives_back_what_has_no_more_work(service: InProcessService) -
         (sa.update(questions).values(answered=False), "unlike in the log"),
         (sa.update(table).values(verdict=json.dumps({"status": "certain"}), decided=1.0), "shows the verdict"),
         (sa.delete(events).where(events.c.seq == 1), "should have the events"),
+        (
+            sa.update(events).values(body=sa.func.replace(events.c.body, '"rehearsed": 0', '"rehearsed": 1')),
+            "The log of phase 0 was changed. The chain is broken: stage 0",
+        ),
     ],
 )
 def test_verify_finds_what_was_tampered_with(tmp_path: Path, damage: Any, part: str) -> None:

@@ -68,6 +68,14 @@ def distribution(values: Any, what: str, length: int) -> Floats:
     return p
 
 
+def limits(certificate: Mapping[str, Any]) -> tuple[float, float]:
+    """delta and epsilon: a probability and a tolerance."""
+    delta, epsilon = number(certificate["delta"], "delta"), number(certificate["epsilon"], "epsilon")
+    if not (0 < delta < 1 and epsilon >= 0):
+        raise CertificateRefused(f"delta = {delta:g} and epsilon = {epsilon:g} are not a probability and a tolerance.")
+    return delta, epsilon
+
+
 def names(problem: Mapping[str, Any], items: int) -> list[str]:
     """The name of each item; items that are alike have several, and no name is used twice."""
     aliases = problem["aliases"]

@@ -22,6 +22,7 @@ import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.evidence.betting import Predicted, WinnerEvidence
 from surepick.glm import Tally
@@ -264,6 +265,28 @@ class Winner:
         """Probability that an answer to this comparison is for its first item, by the beliefs; a heuristic."""
         return state.predict(measurement)[0]
 
+    def certificate(self, state: "WinnerState") -> dict[str, Any]:
+        """All that `surepick.certificate.verify_certificate` needs to prove the verdict again, as plain data.
+
+        Raises InvalidInput where there is no proved verdict.
+        """
+        state = state.evaluated
+        verdict = self.verdict(state)
+        if not verdict.status.decided and len(state.alive) != 1:  # the last one alive is proved, met by all or not
+            raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
+        content = {
+            "format": FORMAT,
+            "claim": "winner",
+            "policy": self.name,
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "missing": self.missing,
+            "problem": state.problem.to_json(),
+            "best": state.problem.names.index(verdict.best),
+            "stages": [_certified(state.problem, stage) for stage in state.stages[: state.evaluated_stages]],
+        }
+        return content | {"digest": digest(content)}
+
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         return {"name": self.name} | {option.name: getattr(self, option.name) for option in fields(self)}
@@ -419,6 +442,21 @@ class WinnerState:
         first, second = self.problem.about[measurement].tolist()
         asked, wins = self.record.get(measurement, (0, 0))
         return self.beliefs.predict(first, second), (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov
+
+
+def _certified(problem: Problem, stage: StageRecord) -> dict[str, Any]:
+    """A stage as a certificate has it (`surepick.certificate.winner`): with its memo, and its answers as scores."""
+    return {
+        "measurements": stage.plan.measurements.tolist(),
+        "shown": problem.about[stage.plan.measurements].tolist(),
+        "planned": stage.plan.pulls.tolist(),
+        **stage.plan.memo,
+        "shares": [list(shares) for shares in stage.plan.memo["shares"]],
+        "answers": [
+            [[[1, 0], wins], [[0, 1], pulls - wins]]
+            for pulls, wins in zip(stage.pulls.tolist(), stage.wins.tolist(), strict=True)
+        ],
+    }
 
 
 def _both(shares: Sequence[float]) -> Predicted:

@@ -19,6 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from surepick import validate
+from surepick.certificate import Chain
 from surepick.checks import Check, check_all
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Claim, Forecast, Plan, Policy, Problem, Verdict, Wait, Winner
@@ -99,6 +100,7 @@ class Session:
         self.policy = policy
         self.seed = seed
         self.log: list[Event] = []
+        self.chain = Chain(self.log)
         self._journal = None
         self._state = policy.start(problem)
         self._stages: list[StageProgress] = []
@@ -354,13 +356,12 @@ class Session:
         """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
         make = getattr(self.policy, "certificate", None)
         if make is None:
-            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime does.")
+            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime and Winner do.")
         reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
         if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
             return Session.replay(self.log[:reached], policy=self.policy).certificate()
         self._evaluate()
-        certificate: dict[str, Any] = make(self._state)
-        return certificate
+        return self.chain.write(make(self._state))
 
     def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
         """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
@@ -402,7 +403,8 @@ class Session:
         else:
             outcome = cast("Any", self.policy).plan(self._state, rng, without=without)  # a policy of the ladder
         if isinstance(outcome, Plan):
-            self._do({"event": "stage", **outcome.to_json()})
+            event = {"event": "stage", **outcome.to_json()}
+            self._do(event | {"link": self.chain.next(event, self._stages, self._evaluated)})
         elif isinstance(outcome, Verdict):
             self._conclude(outcome)
         self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
@@ -466,6 +468,7 @@ class Session:
 
     def _on_stage(self, event: Event) -> None:
         self._count_evaluation()
+        self.chain.append(event, self._stages, self._evaluated)
         plan = Plan.from_json(event)
         self._state = self.policy.apply(self._state, plan)
         self._stages.append(StageProgress.of(plan))

@@ -28,6 +28,8 @@ class Report:
     waiting: int = 0
     """Messages that are stored and not in the log yet: the planner will append them."""
     verdict: str = "open"
+    chain: str = "no chain"
+    """Whether the stages of the current phase have links, and whether they are right."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -65,6 +67,10 @@ def verify_study(connection: sa.Connection, study: str) -> Report:
         except (SurepickError, KeyError, IndexError, ValueError) as error:
             report.wrong.append(f"The log of phase {phase} cannot be replayed: {error}")
             return report
+    for phase, session in sessions.items():
+        if session.chain.broken is not None:
+            report.wrong.append(f"The log of phase {phase} was changed. {session.chain}")
+    report.chain = sessions[row["phase"]].chain.state
     _compare_state(row, sessions[row["phase"]], report)
     _compare_questions(connection, study, sessions, report)
     _compare_messages(connection, study, events, report)
@@ -118,6 +124,8 @@ def _compare_state(row: sa.RowMapping, session: Session, report: Report) -> None
         else:
             if final is None or checked.best != final["best"]:
                 report.wrong.append(f"The certificate is about {checked.best!r}, the verdict is {final}.")
+            if checked.link is not None and checked.link not in session.chain.links:
+                report.wrong.append("The certificate has links that the log does not have.")
 
 
 def _compare_questions(connection: sa.Connection, study: str, sessions: dict[int, Session], report: Report) -> None:

@@ -52,6 +52,7 @@ def write_certificate(claim: Mapping[str, Any], state: State, bounds: RivalBound
     evaluated = zip(state.stages[: state.evaluated_stages], state.memos[: state.evaluated_stages], strict=True)
     content = {
         "format": FORMAT,
+        "claim": "features",
         **claim,
         "problem": state.problem.to_json(),
         "best": state.leader,

@@ -1,0 +1,161 @@
+"""Links that chain the stages of a log: each is a hash of the one before, a plan, and the answers counted since.
+
+    start  = SHA-256(policy, problem)
+    link_t = SHA-256(link_{t-1}, plan t, tallies of the stages that were counted after plan t-1 and by plan t)
+
+All as canonical JSON. What the proof does not read of a plan's memo enters as a hash of its own, so that a certificate
+can leave it out. Answers enter once, when they are counted for good: undo and late answers change no link, and the cost
+over all stages is linear. What links show is said in `claim.ORDER_ONLY`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from surepick._arrays import Integers
+from surepick.certificate.reading import whole
+from surepick.errors import CertificateRefused
+
+READ_BY_PROOF = ("restart", "predictions", "shares", "leader")
+"""Entries of memos that certificates show, so that no hash can stand for other ones."""
+
+
+class Counted(Protocol):
+    """A stage with its answers."""
+
+    @property
+    def pulls(self) -> Integers:
+        """Answers to each measurement."""
+
+    @property
+    def wins(self) -> Integers:
+        """How many of them are 1."""
+
+
+@dataclass
+class Chain:
+    """The links of a session, computed as its stages are planned or replayed."""
+
+    log: Sequence[Mapping[str, Any]]
+    """The session's events, of which the first has the policy and the problem."""
+    links: list[str] = field(default_factory=list)
+    counted: list[int] = field(default_factory=list)
+    """Stages whose answers had been counted when each stage was planned."""
+    stages: list[Mapping[str, Any]] = field(default_factory=list)
+    """The events of the stages, with the links that were logged."""
+
+    def next(self, event: Mapping[str, Any], stages: Sequence[Counted], counted: int) -> str:
+        """The link of a stage that is planned now, after the answers to the first `counted` stages were counted."""
+        previous = self.links[-1] if self.links else start_link(self.log[0]["policy"], self.log[0]["problem"])
+        new = stages[self.counted[-1] if self.counted else 0 : counted]
+        tallies = [[stage.pulls.tolist(), stage.wins.tolist()] for stage in new]
+        return next_link(previous, event["measurements"], event["pulls"], *_split(event["memo"]), tallies)
+
+    def append(self, event: Mapping[str, Any], stages: Sequence[Counted], counted: int) -> None:
+        """Note a stage that was planned."""
+        self.links.append(self.next(event, stages, counted))
+        self.counted.append(counted)
+        self.stages.append(event)
+
+    @property
+    def broken(self) -> int | None:
+        """The first stage whose logged link is not that of the log's content."""
+        logged = enumerate(zip(self.stages, self.links, strict=True))
+        return next((place for place, (event, link) in logged if event.get("link", link) != link), None)
+
+    @property
+    def state(self) -> str:
+        """In a word: "broken", "chained", "not chained" or "partly chained" (by an earlier version)."""
+        if self.broken is not None:
+            return "broken"
+        unlinked = sum("link" not in event for event in self.stages)
+        return "not chained" if unlinked == len(self.stages) else "partly chained" if unlinked else "chained"
+
+    def __str__(self) -> str:
+        if self.broken is not None:
+            return f"The chain is broken: stage {self.broken} does not have the link of what the log has before it."
+        state = self.state.capitalize()
+        return f"{state}." if self.state == "not chained" else f"{state}; the last link is {self.links[-1]}."
+
+    def write(self, certificate: Mapping[str, Any]) -> dict[str, Any]:
+        """The certificate with the links of its stages; as it is where one of them was logged without."""
+        stages = certificate["stages"]
+        if not stages or any("link" not in event for event in self.stages[: len(stages)]):
+            return dict(certificate)
+        entries = []
+        for event, counted in zip(self.stages[: len(stages)], self.counted, strict=False):
+            shown, rest = _split(event["memo"])
+            entries.append({"link": event["link"], "counted": counted, "shown": sorted(shown), "rest": rest})
+        chain = {"policy": self.log[0]["policy"], "stages": entries}
+        content = {**certificate, "problem": self.log[0]["problem"], "chain": chain}
+        return content | {"digest": digest(content)}
+
+
+def check_chain(certificate: Mapping[str, Any]) -> str | None:
+    """Compute the links of a certificate again, and return the last one; None if it has none."""
+    if "chain" not in certificate:
+        return None
+    chain, stages = certificate["chain"], certificate["stages"]
+    policy = chain["policy"]
+    for name in ("delta", "epsilon", "missing"):
+        if policy[name] != certificate[name]:
+            raise CertificateRefused(f"By its chain, the search was begun with another {name}.")
+    if len(chain["stages"]) != len(stages) or not stages:
+        raise CertificateRefused("The chain does not have one link per stage.")
+    link, before = start_link(policy, certificate["problem"]), 0
+    for place, (entry, stage) in enumerate(zip(chain["stages"], stages, strict=True)):
+        counted = whole(entry["counted"], "Counted stages", place + 1)
+        shown = {name: stage[name] for name in entry["shown"] if name in READ_BY_PROOF}
+        # Predictions of Anytime may follow later from answers before the plan; all else is fixed with it.
+        fixed = {name for name in READ_BY_PROOF if name in stage} - {"predictions"}
+        if counted < before or not fixed <= set(shown):
+            raise CertificateRefused(f"The chain counts answers again, or does not fix what stage {place} predicted.")
+        tallies = [_tally(counted_now) for counted_now in stages[before:counted]]
+        link, before = next_link(link, stage["measurements"], stage["planned"], shown, entry["rest"], tallies), counted
+        if entry["link"] != link:
+            raise CertificateRefused(f"Stage {place} does not have the link of its plan and of the answers before it.")
+    return link
+
+
+def start_link(policy: Any, problem: Any) -> str:
+    """What the first link follows: items, possible questions and the policy's options are fixed by it."""
+    return hashed([policy, problem])
+
+
+def next_link(
+    previous: str, measurements: Any, planned: Any, shown: Mapping[str, Any], rest: str | None, tallies: Any
+) -> str:
+    """The link of one more stage, whose memo is what certificates show and a hash of the rest."""
+    return hashed([previous, measurements, planned, shown, rest, tallies])
+
+
+def hashed(value: Any) -> str:
+    """SHA-256 of canonical JSON: sorted keys, no spaces, and the shortest decimals that are the same numbers."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of a certificate without its own field `digest`."""
+    text = json.dumps({key: value for key, value in content.items() if key != "digest"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _split(memo: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What certificates show of a memo, and a hash of what they do not, if there is anything."""
+    shown = {name: value for name, value in memo.items() if name in READ_BY_PROOF}
+    rest = {name: value for name, value in memo.items() if name not in READ_BY_PROOF}
+    return shown, hashed(rest) if rest else None
+
+
+def _tally(stage: Mapping[str, Any]) -> list[Any]:
+    """The answers of a stage as the log counts them: answers and wins, or scores where there are others."""
+    if "pulls" in stage:
+        return [stage["pulls"], stage["wins"]]
+    if any(scores not in ([1, 0], [0, 1]) for answers in stage["answers"] for scores, _ in answers):
+        return list(stage["answers"])
+    pulls = [sum(times for _, times in answers) for answers in stage["answers"]]
+    wins = [sum(times for scores, times in answers if scores == [1, 0]) for answers in stage["answers"]]
+    return [pulls, wins]

@@ -1,0 +1,66 @@
+"""What certificates claim, and what was found when one was checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+FORMAT = 3
+
+Claim = Literal["winner", "features"]
+
+ASSUMED: Mapping[str, str] = {
+    "features": (
+        "answers are independent given the questions of their stage, and logistic in the features with one theta "
+        "throughout (docs/anytime.md)"
+    ),
+    "winner": (
+        "one item gets, in every question that shows it and whatever happened before, an expected score of at least "
+        "its fair share (docs/assumptions.md)"
+    ),
+}
+"""What each claim rests on; no certificate can show it."""
+
+ARITHMETIC_ONLY = (
+    "A certificate proves the arithmetic: that these counts and predictions amount to this evidence. It does not prove "
+    "that the predictions were made before the answers; for that, trust those who ran the search."
+)
+"""To be said wherever a certificate is offered or accepted."""
+
+ORDER_ONLY = (
+    "Links show that plans and predictions preceded the answers only to somebody who kept an earlier link, in the "
+    "service's database or published: whoever writes a whole file can compute all of its links."
+)
+"""To be said wherever links are checked."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a certificate was found to prove."""
+
+    best: str
+    delta: float
+    epsilon: float
+    """0 where every other item was excluded outright."""
+    answers: int
+    nats: Mapping[str, float]
+    """Proven evidence against each rival, by its own rule."""
+    claim: Claim = "features"
+    link: str | None = None
+    """Link of the last stage; None where the certificate is not chained."""
+
+    @property
+    def assumed(self) -> str:
+        """What the claim rests on, in words."""
+        return ASSUMED[self.claim]
+
+    @property
+    def chained(self) -> str:
+        """Whether its stages are chained, in words."""
+        return "Not chained." if self.link is None else f"Chained; the last link is {self.link}."
+
+    def __str__(self) -> str:
+        claim = "the best" if self.epsilon == 0 else f"within {self.epsilon:g} of the best"
+        return (
+            f"{self.best} is {claim} with probability {1 - self.delta:g}, proved from {self.answers:,} answers. "
+            f"Claim {self.claim!r}, which assumes: {self.assumed}."
+        )
