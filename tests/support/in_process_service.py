@@ -19,7 +19,7 @@ LIKING = {"red": 3.0, "green": 0.0, "blue": 1.0}
 def study(**fields: Any) -> dict[str, Any]:
     """The body of a study of three colours, whose judges may be asked the same again: three pairs are soon used up."""
     items = [{"name": name, "features": features} for name, features in COLOURS.items()]
-    chosen = {} if {"policy", "assume"} & set(fields) else {"assume": "features"}
+    chosen = {} if {"policy", "assume"} & set(fields) else {"policy": "anytime"}
     return {"title": "colours", "items": items, "seed": 1, "repeats": "independent", **chosen, **fields}
 
 

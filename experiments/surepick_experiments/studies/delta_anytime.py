@@ -6,6 +6,7 @@ stage sizes.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,12 +39,14 @@ class Hasty(Anytime):
 class Unpaid(Hasty):
     """The negative control: stops when the likelihood ratio against every rival exceeds 1/delta at any evaluation."""
 
-    def plan(self, state: State, rng: np.random.Generator) -> Plan | Wait | Verdict:
+    def plan(
+        self, state: State, rng: np.random.Generator, without: Collection[int] | None = None
+    ) -> Plan | Wait | Verdict:
         """The next stage, or the verdict without its price."""
         settled = state.evaluated
         if settled.plug_in.restarts and np.min(settled.nats(settled.leader)) >= math.log(1 / self.delta):
             return replace(self.verdict(state), status=Status.CERTAIN)
-        return super().plan(state, rng)
+        return super().plan(state, rng, without)
 
 
 def tie_of_two() -> World:

@@ -338,6 +338,7 @@ def open_session(
     """A new session, or the one whose log is `path` if it is the same search."""
     from surepick.errors import InvalidInput
     from surepick.session import Session
+    from surepick.session.journal import read_journal
     from surepick.session.session import described
 
     if path is None or not path.exists() or not path.stat().st_size:
@@ -345,23 +346,22 @@ def open_session(
             path.parent.mkdir(parents=True, exist_ok=True)
         return Session(problem, policy, repeats=repeats, seed=seed, path=path)
     try:
-        session = Session.resume(path, policy=policy)
-    except UnicodeDecodeError:
+        head = read_journal(path)[0]  # before the replay, which another policy would not understand
+    except (UnicodeDecodeError, IndexError):
         raise InvalidInput(f"{path} is not a log of surepick; name another file with --state.") from None
-    head = session.log[0]
     for what, logged, wanted in (
-        ("items or questions", head["problem"], problem.to_json()),
+        ("items or questions", head.get("problem"), problem.to_json()),
         (
             "policy, delta, epsilon, budget or old votes",
-            head["policy"],
+            head.get("policy"),
             json_module.loads(json_module.dumps(described(policy))),
         ),
-        ("seed", head["seed"], seed),
-        ("rule for repeated answers", session.repeats, repeats),
+        ("seed", head.get("seed"), seed),
+        ("rule for repeated answers", head.get("repeats", "independent"), repeats),
     ):
         if logged != wanted:
             raise InvalidInput(
                 f"{path} is the log of another search: its {what} differ from those given now; pass the same ones to "
                 "resume it, or another file with --state."
             )
-    return session
+    return Session.resume(path, policy=policy)
