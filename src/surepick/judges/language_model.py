@@ -37,8 +37,9 @@ from surepick.judges.model_calls import (
 from surepick.judges.model_prompts import FORMAT, Candidate, Prompt
 from surepick.judges.model_replies import Said, read_reply, soft_probability
 from surepick.session import Question, Reply, Session
+from surepick.session.find import GIVE_UP
 
-Kind = Literal["new", "repeated", "unreadable", "refused"]
+Kind = Literal["answer", "unreadable", "refused", "failed"]
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -78,7 +79,9 @@ class Asking(NamedTuple):
 class ModelReply(Reply):
     """A reply with what became of it, for counting."""
 
-    kind: Kind = "new"
+    kind: Kind = "answer"
+    repeated: bool = False
+    """Whether the same was said to the same question before."""
 
 
 @dataclass(eq=False)
@@ -155,7 +158,7 @@ class LanguageModel:
         self._asked: Counter[str] = Counter()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._images: dict[str, str] = {}
-        self._repeats = self._undecided = 0
+        self._failures = self._repeats = self._undecided = 0
 
     def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
         """Ask the model. Raises ModelFailed where the search cannot go on."""
@@ -202,7 +205,7 @@ class LanguageModel:
                 if readings[-1].said in (None, "REFUSED"):
                     break  # a second call could not make an answer of it
         except CallFailed as failed:
-            return self._reply(None, readings, trouble=str(failed))
+            return self._reply(None, readings, trouble=str(failed), kind="failed")
         last = readings[-1]
         if last.said is None:
             why = "was cut off (finish_reason length)" if last.cut_off else "could not be read"
@@ -218,8 +221,7 @@ class LanguageModel:
             drawn = np.random.default_rng([self.seed, question.id, 2]).random() < probability
             return self._reply(int(drawn), readings, probability=probability)
         answers = [_answer(reading.said, swapped=bool(place)) for place, reading in enumerate(readings)]
-        kind: Kind = "repeated" if all(reading.repeated for reading in readings) else "new"
-        return self._reply(answers[0] if len(set(answers)) == 1 else "tie", readings, kind=kind)
+        return self._reply(answers[0] if len(set(answers)) == 1 else "tie", readings)
 
     def _reply(
         self,
@@ -228,23 +230,32 @@ class LanguageModel:
         *,
         trouble: str = "",
         probability: float | None = None,
-        kind: Kind = "new",
+        kind: Kind = "answer",
     ) -> ModelReply:
         raw = "\n\n[in the other order]\n\n".join(reading.raw for reading in readings)
         costs = [reading.cost for reading in readings if reading.cost is not None]
-        return ModelReply(answer, self.model, sum(costs) if costs else None, trouble, raw or None, probability, kind)
+        cost = sum(costs) if costs else None
+        repeated = kind != "failed" and all(reading.repeated for reading in readings)
+        return ModelReply(answer, self.model, cost, trouble, raw or None, probability, kind, repeated)
 
     def _check_progress(self, reply: ModelReply) -> None:
         """Raise where going on would only cost money or time."""
-        self.counts[reply.kind] += 1
+        self._failures = self._failures + 1 if reply.trouble else 0
         self._undecided = self._undecided + 1 if reply.answer in (None, "tie") else 0
-        self._repeats = self._repeats + 1 if reply.kind == "repeated" else 0
+        self._repeats = self._repeats + 1 if reply.repeated else 0
+        if not reply.repeated:
+            self.counts[reply.kind] += 1
         if reply.kind == "unreadable":
             self.example = _shortened(reply.raw or "")
         if self.counts["unreadable"] >= self.most_unreadable:
             raise ModelFailed(
                 f"{self.counts['unreadable']} replies of {self.model} could not be read, so the search ended; the last "
                 f"one: {self.example!r}. Try another model or a rubric that asks for a plain answer."
+            )
+        if self._failures >= GIVE_UP * self.at_once:
+            raise ModelFailed(
+                f"The last {self._failures} questions to {self.model} got no answer, so the search ended; the last: "
+                f"{reply.trouble}."
             )
         if self._undecided >= MOST_UNDECIDED:
             raise ModelFailed(

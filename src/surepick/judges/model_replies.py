@@ -262,12 +262,16 @@ def _with_explanation(text: str) -> Said | None:
     if opening is None or _OTHERS.search(opening["rest"]):
         return None
     said = _sentence(opening["label"])
-    return said if said in ("A", "B") else None
+    return said if said in ("A", "B") and not _contradicts(opening["rest"], said) else None
 
 
 def _unanimous(said: Sequence[Said | None], after: str) -> Said | None:
     """What all statements say, unless the text after the last one takes it back."""
-    if len(set(said)) > 1 or _RETRACTION.search(after):
-        return None
-    later = {_sentence(sentence) for sentence in re.split(r"(?<=[.!?])\s+|\n", _without_markup(after))} - {None}
-    return said[0] if later <= {said[0]} else None
+    return said[0] if len(set(said)) == 1 and not _contradicts(after, said[0]) else None
+
+
+def _contradicts(text: str, said: Said | None) -> bool:
+    """Whether a text that comes after a statement takes it back, as a whole or with one of its sentences."""
+    sentences = re.split(r"(?<=[.!?])\s+|\n", _without_markup(text))
+    others = {read_reply(text), *map(_sentence, sentences)} - {None, said}
+    return bool(others or _RETRACTION.search(text))
