@@ -313,6 +313,16 @@ def test_a_wrong_key_model_or_url_stops_at_once(server, options, words):
     assert judge.server.calls == 1
 
 
+def test_a_key_that_expired_since_the_last_run_costs_one_call(server, tmp_path):
+    """The first replies come from the cache, so eight questions are out when the first call is made."""
+    options = {"items": TEXTS, "cache": tmp_path / "replies.jsonl", "temperature": 1.0}
+    searched(LanguageModel("judge-1", **options), budget=10)
+    calls, server.key, server.seconds = len(server.seen), "new", 0.05
+    with pytest.raises(ModelFailed, match="refused the key"):
+        searched(LanguageModel("judge-1", **options))
+    assert len(server.seen) == calls + 1
+
+
 @pytest.mark.parametrize(
     ("canned", "words"),
     [
@@ -409,6 +419,12 @@ def test_find_says_what_is_wrong_in_one_sentence(server, items, capsys, monkeypa
     assert "cannot be read" in refused(capsys, monkeypatch, items, "--rubric", tmp_path / "none.txt")
     assert "exactly one" in refused(capsys, monkeypatch, items, "--simulate")
     assert len(server.seen) == 1
+
+
+def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_paid(server, items, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "surepick[plots]" in refused(capsys, monkeypatch, items, "--report", items.with_suffix(".html"))
+    assert not server.seen
 
 
 def test_what_was_learnt_before_the_model_failed_is_shown(server, items):

@@ -172,9 +172,10 @@ def find(
 ) -> None:
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
     import time
+    from importlib.util import find_spec
 
     from surepick.cli.display import BackgroundForecast, LiveDisplay
-    from surepick.errors import InvalidInput
+    from surepick.errors import InvalidInput, MissingExtra
     from surepick.io.items import read_items
     from surepick.io.votes import read_votes
     from surepick.judges import (
@@ -209,6 +210,8 @@ def find(
             "--warm-start and --answers hold the same votes. Votes that count as evidence must not be known to the "
             "predictions beforehand; leave --warm-start out, or split the votes into two files."
         )
+    if report is not None and find_spec("matplotlib") is None:  # said before anything is asked and paid for
+        raise MissingExtra("A report has figures, which need Matplotlib; install surepick[plots].")
     table = read_items(items, pca=pca, features=features)
     model = llm and LanguageModel(
         llm,
