@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 import random
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -95,6 +96,10 @@ class ReplyCache:
                     cache._known[record["key"], record["draw"]] = record
             except (InvalidInput, KeyError, UnicodeDecodeError, OSError):
                 raise InvalidInput(f"{path} is not a file of replies; name another file with --cache.") from None
+        if cache.path is not None:
+            nearest = next(place for place in (cache.path, *cache.path.absolute().parents) if place.exists())
+            if not os.access(nearest, os.W_OK):  # said before a call is paid for
+                raise InvalidInput(f"Replies cannot be written to {path}; name another file with --cache.")
         return cache
 
     def get(self, key: str, draw: int) -> dict[str, Any] | None:
