@@ -26,11 +26,12 @@ _HOMES = (
     "contextual",
     "baselines",
     "session",
+    "judges",
 )
 """Where public names live, the quickest to import first."""
 
 if TYPE_CHECKING:
-    from surepick import checks, contextual, design, identify, limits
+    from surepick import checks, contextual, design, identify, judges, limits
     from surepick.baselines import (
         EcoLog,
         GlGapE,
@@ -175,6 +176,7 @@ __all__ = [
     "interval_li",
     "interval_printed",
     "interval_wald",
+    "judges",
     "limits",
     "max_optimal",
     "pairs_optimal",

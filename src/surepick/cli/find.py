@@ -1,4 +1,4 @@
-"""`surepick find`: ask a program, recorded votes or a simulated judge until the best item is known."""
+"""`surepick find`: ask a program, a language model, recorded votes or a simulated judge until the best is known."""
 
 import json as json_module
 import math
@@ -64,6 +64,7 @@ MUCH_CHEAPER = 10
 """How many times fewer questions of the other claim are pointed out in the first line."""
 
 WHO = "Who answers (exactly one)"
+MODEL = "With --llm"
 
 
 def find(
@@ -72,6 +73,12 @@ def find(
         str | None,
         typer.Option(
             help="A program that reads questions and writes answers, one JSON object per line.", rich_help_panel=WHO
+        ),
+    ] = None,
+    llm: Annotated[
+        str | None,
+        typer.Option(
+            help="A language model at any OpenAI-compatible server, by the model's name.", rich_help_panel=WHO
         ),
     ] = None,
     answers: Annotated[
@@ -86,13 +93,59 @@ def find(
     judges: Annotated[
         int, typer.Option(min=1, help="With --judge: how many copies of the program run in parallel.")
     ] = 1,
-    retries: Annotated[int, typer.Option(min=0, help="With --judge: how often a failed question is asked again.")] = 2,
-    timeout: Annotated[float, typer.Option(min=0.001, help="With --judge: seconds to wait for an answer.")] = 60.0,
+    retries: Annotated[
+        int | None,
+        typer.Option(min=0, help="How often a failed question is asked again [--judge: 2, --llm: 6]."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds to wait for an answer [--judge: 60, --llm: 120].")
+    ] = None,
     cost_per_question: Annotated[
         float, typer.Option(min=0.0, help="With --judge: cost of an answer without a field cost.")
     ] = 0.0,
     max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="With --judge: stop before the cost exceeds this.")
+        float | None, typer.Option(min=0.0, help="With --judge or --llm: stop before the cost exceeds this.")
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(help="The server's base URL or full path [OPENAI_BASE_URL].", rich_help_panel=MODEL),
+    ] = None,
+    rubric: Annotated[
+        Path | None, typer.Option(help="A text file that says by which criteria to judge.", rich_help_panel=MODEL)
+    ] = None,
+    swap: Annotated[
+        bool,
+        typer.Option(
+            "--swap", help="Ask in both orders; answers that differ are a tie. Twice the calls.", rich_help_panel=MODEL
+        ),
+    ] = False,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Most questions out at the same time.", rich_help_panel=MODEL)
+    ] = 8,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=2.0, help="At 0 a repeated question is answered from the cache.", rich_help_panel=MODEL
+        ),
+    ] = 0.0,
+    price_in: Annotated[
+        float | None, typer.Option(min=0.0, help="Price of a million tokens sent.", rich_help_panel=MODEL)
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option(min=0.0, help="Price of a million tokens received.", rich_help_panel=MODEL)
+    ] = None,
+    calls_per_minute: Annotated[
+        float | None, typer.Option(min=0.001, help="Most calls per minute.", rich_help_panel=MODEL)
+    ] = None,
+    max_unreadable: Annotated[
+        int, typer.Option(min=1, help="End the search after this many unreadable replies.", rich_help_panel=MODEL)
+    ] = 20,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep every reply here, and take it from here in another run [ITEMS.replies.jsonl].",
+            rich_help_panel=MODEL,
+        ),
     ] = None,
     order: Annotated[
         Order,
@@ -142,24 +195,36 @@ def find(
 ) -> None:
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
     import time
+    from importlib.util import find_spec
 
     from surepick.cli.display import BackgroundForecast, LiveDisplay
-    from surepick.errors import InvalidInput
+    from surepick.errors import InvalidInput, MissingExtra
     from surepick.identify import default_assumption
     from surepick.identify.ladder import LADDER_POLICIES
     from surepick.io.items import read_items
     from surepick.io.votes import read_votes
-    from surepick.judges import RecordedJudge, ReproducibleJudge, only_recorded, warm_answers
+    from surepick.judges import (
+        LanguageModel,
+        ModelFailed,
+        RecordedJudge,
+        ReproducibleJudge,
+        only_recorded,
+        warm_answers,
+    )
     from surepick.judges.program import ProgramJudge
     from surepick.registry import policy_named
     from surepick.report import Outcome, compare
     from surepick.session import AskLoop, FunctionJudge
 
-    if (judge is not None) + (answers is not None) + simulate != 1:
+    if (judge is not None) + (llm is not None) + (answers is not None) + simulate != 1:
         raise InvalidInput(
-            "Choose who answers with exactly one of --judge CMD (a program), --answers FILE (recorded votes) or "
-            "--simulate."
+            "Choose who answers with exactly one of --judge CMD (a program), --llm MODEL (a language model), --answers "
+            "FILE (recorded votes) or --simulate."
         )
+    if llm is not None:
+        assume = assumption_for_model(assume, policy, kind, position=position, temperature=temperature)
+        if max_cost is not None and price_in is None:
+            raise InvalidInput("--max-cost needs to know what a call costs; give --price-in and --price-out.")
     if position and (answers is not None or warm_start is not None):
         raise InvalidInput(
             "--position needs pairs whose order the search chooses; recorded votes (--answers, --warm-start) were "
@@ -170,7 +235,26 @@ def find(
             "--warm-start and --answers hold the same votes. Votes that count as evidence must not be known to the "
             "predictions beforehand; leave --warm-start out, or split the votes into two files."
         )
+    if report is not None and find_spec("matplotlib") is None:  # said before anything is asked and paid for
+        raise MissingExtra("A report has figures, which need Matplotlib; install surepick[plots].")
     table = read_items(items, pca=pca, features=features)
+    model = llm and LanguageModel(
+        llm,
+        table,
+        url=url,
+        rubric="" if rubric is None else read_rubric(rubric),
+        swap=swap,
+        at_once=concurrency,
+        temperature=temperature,
+        price_in=price_in,
+        price_out=price_out,
+        cache=cache or items.with_suffix(".replies.jsonl"),
+        timeout=timeout or 120.0,
+        retries=6 if retries is None else retries,
+        calls_per_minute=calls_per_minute,
+        most_unreadable=max_unreadable,
+        seed=seed,
+    )
     if assume is not None and policy is not None:
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
     given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
@@ -198,9 +282,13 @@ def find(
         answering = votes
     elif world is not None:
         answering = FunctionJudge(ReproducibleJudge(world.theta, seed))
+    elif model:
+        model.resume(session)
+        answering = model
     else:
         assert judge is not None
-        answering = ProgramJudge(judge, table, judges, timeout, retries, cost_per_question)
+        retries = 2 if retries is None else retries
+        answering = ProgramJudge(judge, table, judges, timeout or 60.0, retries, cost_per_question)
     began = time.perf_counter()
     loop = AskLoop(session, answering, cost_per_question, max_cost)
     # Recorded votes end when they end, whatever more it would take.
@@ -211,6 +299,13 @@ def find(
             loop.run(display)
         except KeyboardInterrupt:
             interrupted = True
+        except ModelFailed as failed:
+            if not session.answered:
+                raise
+            loop.troubles.append(str(failed))
+            loop.ended = "judges failed"
+    if model:
+        typer.echo(f"{model.summary} Replies are kept in {model.cache}.", err=True)
     outcome = Outcome(
         session,
         table,
@@ -289,6 +384,37 @@ def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
     if other in costs:
         parts.append(f"--assume {other} would take about {two_digits(costs[other])}")
     typer.echo(f"{'; '.join(parts)} (rough estimates).".capitalize(), err=True)
+
+
+def assumption_for_model(
+    assume: Assumption | None, policy: str | None, kind: Kind, *, position: bool, temperature: float
+) -> Assumption | None:
+    """What is assumed of a language model's answers; repeats at temperature 0 need the assumption "winner"."""
+    from surepick.errors import InvalidInput
+
+    if kind != "pairs":
+        raise InvalidInput(f"--llm compares two items, so it cannot go with --kind {kind}; leave --kind out.")
+    if assume is None and policy is None and not position:
+        return "winner"
+    if temperature == 0 and assume != "winner" and policy != "winner":
+        raise InvalidInput(
+            "At temperature 0 a model repeats itself, and only --assume winner allows for that; leave out --assume, "
+            "--policy and --position, or use --temperature 1."
+        )
+    return assume
+
+
+def read_rubric(path: Path) -> str:
+    """The criteria in a text file."""
+    from surepick.errors import InvalidInput
+
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The rubric {path} cannot be read ({error}); give a text file.") from None
+    if not text:
+        raise InvalidInput(f"The rubric {path} is empty; write down by which criteria to judge.")
+    return text
 
 
 def _same_content(one: Path, other: Path) -> bool:

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -16,6 +16,7 @@ from typing import IO, Any
 from surepick.answer import Answer, read_answer
 from surepick.errors import InvalidInput, SurepickError
 from surepick.io.items import ItemTable
+from surepick.judges.in_flight import as_they_come
 from surepick.session import Question, Reply
 
 PAUSE = 0.25
@@ -54,17 +55,9 @@ class ProgramJudge:
 
     def replies(self, next_question: Callable[[], Question | None]) -> Iterator[tuple[Question, Reply]]:
         """Keep every process busy; at the end, or when nobody wants more replies, the processes are ended."""
-        out: dict[Future[Reply], Question] = {}
         pool = ThreadPoolExecutor(self.at_once)
         try:
-            while True:
-                while len(out) < self.at_once and (question := next_question()) is not None:
-                    out[pool.submit(self.ask, question)] = question
-                if not out:
-                    return
-                done, _ = wait(out, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield out.pop(future), future.result()
+            yield from as_they_come(lambda question: pool.submit(self.ask, question), next_question, self.at_once)
         finally:
             self.close()  # first, or the threads would wait for answers that nobody wants
             pool.shutdown()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
@@ -42,8 +42,13 @@ class Reply:
     cost: float | None = None
     """None where nobody is paid."""
     trouble: str = ""
+    raw: str | None = None
+    """The judge's own words, for the log."""
+    probability: float | None = None
+    """Where the judge gave a probability of 1 instead of an answer: `answer` was drawn from it."""
 
 
+@runtime_checkable
 class ReplyingJudge(Protocol):
     """A judge who takes questions at their own pace: programs side by side, or a person who may change an answer."""
 
@@ -102,6 +107,7 @@ class AskLoop:
     """Sentences about questions that the judge failed to answer."""
     ended: str | None = None
     """"cost cap reached" or "judges failed" where that ended it."""
+    _dearest: float = 0.0
     _failures: int = 0
     _out: int = 0
     _open: deque[Question] = field(default_factory=deque)
@@ -123,8 +129,10 @@ class AskLoop:
         if self._failures >= GIVE_UP * self.judge.at_once:
             self.ended = "judges failed"
             return None
-        # The slack is for rounding: ten answers at 0.1 fit a cap of 1.
-        if self.max_cost is not None and self.spent + (self._out + 1) * self.price > self.max_cost + 1e-12:
+        # Every answer that is out may cost as much as the dearest so far. The slack is for rounding: ten answers at 0.1
+        # fit a cap of 1.
+        expected = (self._out + 1) * max(self.price, self._dearest)
+        if self.max_cost is not None and self.spent + expected > self.max_cost + 1e-12:
             self.ended = "cost cap reached"
             return None
         if self.budget is not None and self.session.answered + self._out >= self.budget:
@@ -136,15 +144,24 @@ class AskLoop:
     def _file(self, question: Question, reply: Reply) -> None:
         self._out -= 1
         self.spent += reply.cost or 0.0
+        self._dearest = max(self._dearest, reply.cost or 0.0)
         self._failures = self._failures + 1 if reply.trouble else 0
         if reply.trouble:
             self.troubles.append(f"Question {question.id} was skipped: {reply.trouble}.")
-        file_answer(self.session, question.id, reply.answer, judge=reply.judge, cost=reply.cost)
+        file_answer(
+            self.session,
+            question.id,
+            reply.answer,
+            judge=reply.judge,
+            cost=reply.cost,
+            raw=reply.raw,
+            probability=reply.probability,
+        )
 
 
 def find_best(
     problem: Problem,
-    judge: Judge | BatchJudge | PlanJudge,
+    judge: Judge | BatchJudge | PlanJudge | ReplyingJudge,
     *,
     delta: float = 0.05,
     epsilon: float = 0.0,
@@ -159,7 +176,8 @@ def find_best(
 
     `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
     that many questions; an object with a method `wins(vectors, pulls)`, like a simulated judge, answers a whole stage
-    at once. Give delta, epsilon and budget, or a policy that has its own.
+    at once; a `ReplyingJudge`, like a language model, takes several questions at its own pace. Give delta, epsilon and
+    budget, or a policy that has its own.
 
     `assume` says which claim ends the search (docs/assumptions.md): "winner", that one item wins each of its
     comparisons at least half the time, whatever the features (default for comparisons), or "features", that answers are
@@ -184,17 +202,24 @@ def find_best(
     if at_once is not None and (at_once < 1 or at_once != int(at_once)):
         raise InvalidInput(f"at_once must be a whole number of questions, at least 1, got {at_once!r}.")
     session = Session(problem, chosen, repeats=repeats, seed=seed)
-    AskLoop(session, FunctionJudge(judge, at_once)).run()
+    AskLoop(session, judge if isinstance(judge, ReplyingJudge) else FunctionJudge(judge, at_once)).run()
     return session.verdict()
 
 
 def file_answer(
-    session: Session, question: int, answer: Answer, *, judge: str | None = None, cost: float | None = None
+    session: Session,
+    question: int,
+    answer: Answer,
+    *,
+    judge: str | None = None,
+    cost: float | None = None,
+    raw: str | None = None,
+    probability: float | None = None,
 ) -> None:
     """Tell the session 1 or 0, a tie, or that there is no answer."""
     if answer is None:
-        session.skip(question, judge=judge, cost=cost)
+        session.skip(question, judge=judge, cost=cost, raw=raw)
     elif isinstance(answer, str) and answer == "tie":
-        session.tie(question, judge=judge, cost=cost)
+        session.tie(question, judge=judge, cost=cost, raw=raw)
     else:
-        session.tell(question, answer, judge=judge, cost=cost)
+        session.tell(question, answer, judge=judge, cost=cost, raw=raw, probability=probability)

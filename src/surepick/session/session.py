@@ -190,13 +190,24 @@ class Session:
         return asked
 
     def tell(
-        self, question: int, answer: int, *, judge: str | None = None, cost: float | None = None, late: bool = False
+        self,
+        question: int,
+        answer: int,
+        *,
+        judge: str | None = None,
+        cost: float | None = None,
+        raw: str | None = None,
+        probability: float | None = None,
+        late: bool = False,
     ) -> None:
         """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing.
 
         An answer to a skipped question whose stage has been evaluated meanwhile is late, and so is every one after the
         verdict: it is logged as such (see `late`) and changes no evidence, since whether it was given may depend on
         what the evaluation showed. With `late` the caller says so of an answer that came too late elsewhere.
+
+        Who answered, the cost, the judge's own words (`raw`) and the probability that the answer was drawn from are
+        logged and not used.
         """
         known = self._question(question)
         if isinstance(answer, str) or answer not in (0, 1):
@@ -215,7 +226,7 @@ class Session:
         event = {"event": "answer", "id": known.id, "answer": int(answer)} | ({"late": True} if late else {})
         if not late and self._history.is_repeat(judge, known.measurement):
             event |= self._about_repeat(known, judge)
-        self._do(event | _source(judge, cost))
+        self._do(event | _source(judge, cost, raw, probability))
 
     def _about_repeat(self, question: Question, judge: str | None) -> Event:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
@@ -230,13 +241,17 @@ class Session:
             event["expected"] = round(min(max(agreeing, LEAST_EXPECTED), 1.0), 6)
         return event
 
-    def skip(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
+    def skip(
+        self, question: int, *, judge: str | None = None, cost: float | None = None, raw: str | None = None
+    ) -> None:
         """An answer is no longer expected; one that comes before the stage is evaluated still counts."""
-        self._leave_unanswered({"event": "skip", "id": question} | _source(judge, cost))
+        self._leave_unanswered({"event": "skip", "id": question} | _source(judge, cost, raw))
 
-    def tie(self, question: int, *, judge: str | None = None, cost: float | None = None) -> None:
+    def tie(
+        self, question: int, *, judge: str | None = None, cost: float | None = None, raw: str | None = None
+    ) -> None:
         """The judge saw no difference. Logged as such; for the statistics it is a missing answer."""
-        self._leave_unanswered({"event": "tie", "id": question} | _source(judge, cost))
+        self._leave_unanswered({"event": "tie", "id": question} | _source(judge, cost, raw))
 
     def undo(self, question: int | None = None) -> Question:
         """Take back an answer, skip or tie (by default the last answer), until its stage is evaluated.
@@ -558,5 +573,7 @@ def described(policy: Policy[Any]) -> dict[str, Any]:
     return fields
 
 
-def _source(judge: str | None, cost: float | None) -> Event:
-    return {name: value for name, value in (("judge", judge), ("cost", cost)) if value is not None}
+def _source(judge: str | None, cost: float | None, raw: str | None, probability: float | None = None) -> Event:
+    """What is known of where an answer comes from, as fields of its event."""
+    known = {"judge": judge, "cost": cost, "raw": raw, "probability": probability}
+    return {name: value for name, value in known.items() if value is not None}
