@@ -204,9 +204,9 @@ def _rows_at(path: Path, line: int, record: Any, unusable: list[str]) -> list[di
                 return []
             record = json.loads(record)
         if not isinstance(record, dict):
-            raise TypeError(f"an object in braces is expected, got {type(record).__name__}")
+            raise InvalidInput(f"an object in braces is expected, got {type(record).__name__}")
         return rows_of(record)
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInput) as error:
         unusable.append(f"{path}, line {line}: not a JSON record ({error}).")
         return []
 
