@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import surepick as sp
-from surepick.leaderboard.bradley_terry import _Davidson, _HalfWins, fit_scores
+from surepick.leaderboard.bradley_terry import Davidson, HalfWins, fit_scores
 
 WORDS = {"a": evalica.Winner.X, "b": evalica.Winner.Y, "tie": evalica.Winner.Draw}
 
@@ -71,7 +71,7 @@ def test_davidson_agrees_with_a_direct_optimiser():
     assert max(abs(ours[name] - theirs[place]) for place, name in enumerate(votes.names)) < 1e-6
 
 
-@pytest.mark.parametrize("model", [_HalfWins, _Davidson])
+@pytest.mark.parametrize("model", [HalfWins, Davidson])
 def test_derivatives_agree_with_finite_differences(model):
     votes = sp.VoteCounts.of(drawn(1, 6, 400, 0.3))
     at = model(votes.wins, votes.ties)
@@ -163,5 +163,5 @@ def test_wrong_votes_are_refused():
         sp.rank_votes(sp.VoteCounts.of([("a", "b", "skip")]))
     with pytest.raises(sp.InvalidInput, match="'a' is compared with itself"):
         sp.VoteCounts.of([("a", "a", "tie")])
-    with pytest.raises(sp.InvalidInput, match="at most 2,000 items"):
-        sp.VoteCounts.of([], names=[str(number) for number in range(2001)])
+    with pytest.raises(sp.InvalidInput, match="at most 1,000 items"):
+        sp.VoteCounts.of([], names=[str(number) for number in range(1001)])

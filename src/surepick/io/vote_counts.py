@@ -1,8 +1,11 @@
-"""Votes of a file as counts per pair of items, read row by row: memory does not grow with the number of votes."""
+"""Votes of a file as counts per pair of items, read row by row: four bytes of memory per vote."""
 
+from array import array
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
+
+import numpy as np
 
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
@@ -23,45 +26,50 @@ def count_votes(source: str | PathLike[str], names: Sequence[str] | None = None)
     """
     path = Path(source)
     unused: list[str] = []
-    times: dict[tuple[str, ...], int] = {}
-    lines: dict[tuple[str, ...], int] = {}
+    numbers: dict[tuple[str, ...], int] = {}
+    lines: list[int] = []
+    order = array("i")  # the number of the different row of each row: four bytes per vote
     present, rows = stream_cells(path, VOTE_COLUMNS, unused)
     for line, cells in rows:
-        if cells in times:
-            times[cells] += 1
-        else:
-            times[cells], lines[cells] = 1, line
-    table = _table(str(path), present, lines)
+        number = numbers.setdefault(cells, len(lines))
+        if number == len(lines):
+            lines.append(line)
+        order.append(number)
+    table = _table(str(path), present, list(numbers), lines)
     known = dict.fromkeys(named_items(table) if names is None else names)
-    counted: dict[tuple[str, str, Answer], int] = {}
-    for row, repeats in enumerate(times.values()):
+    sequence = np.frombuffer(order, dtype=np.int32)
+    times = np.bincount(sequence, minlength=len(lines))
+    votes: list[tuple[str, str, Answer]] = []
+    place = np.full(len(lines), -1, dtype=np.int32)
+    for row, repeats in enumerate(times):
         try:
             vote = vote_at(table, row, known)
             if len(vote.shown) != 2:
                 raise InvalidInput("An answer about one item; a leaderboard needs comparisons of two.")
         except InvalidInput as error:
-            unused.append(_repeated(reason_at(table, row, error), repeats))
+            unused.append(_repeated(reason_at(table, row, error), int(repeats)))
             continue
-        key = (vote.shown[0], vote.shown[1], vote.answer)
-        counted[key] = counted.get(key, 0) + repeats
-    if not counted:
+        place[row] = len(votes)
+        votes.append((vote.shown[0], vote.shown[1], vote.answer))
+    if not votes:
         raise InvalidInput(f"{path} holds no vote that can be used. The first row: {unused[0]}")
-    used = dict.fromkeys(name for key in counted for name in key[:2])
-    return VoteCounts.from_counts(tuple(used if names is None else known), counted, unused)
+    used = dict.fromkeys(name for vote in votes for name in vote[:2])
+    usable = place[sequence]
+    return VoteCounts.from_rows(tuple(used if names is None else known), votes, usable[usable >= 0], unused)
 
 
-def _table(source: str, present: Sequence[str], lines: dict[tuple[str, ...], int]) -> Table:
+def _table(source: str, present: Sequence[str], rows: list[tuple[str, ...]], lines: list[int]) -> Table:
     """The distinct rows, without columns that are empty throughout."""
     if not lines:
         raise InvalidInput(f"{source!r} has no rows that can be read.")
-    columns = {name: cells for place, name in enumerate(present) if any(cells := [row[place].strip() for row in lines])}
+    columns = {name: cells for place, name in enumerate(present) if any(cells := [row[place].strip() for row in rows])}
     pair = next((pair for pair in PAIR_COLUMNS if pair[0] in columns and pair[1] in columns), None)
     if pair is None and "item" not in columns:
         raise InvalidInput(
             f"{source!r} does not name the items of its votes; it needs columns item_a, item_b, winner (or model_a, "
             "model_b, winner)."
         )
-    return Table(source, columns, list(lines.values()))
+    return Table(source, columns, lines)
 
 
 def _repeated(sentence: str, times: int) -> str:

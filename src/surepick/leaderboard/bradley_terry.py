@@ -57,7 +57,7 @@ def fit_scores(wins: Integers, tied: Integers, ties: Ties) -> PairwiseFit:
         ties: how ties count.
     """
     # Without ties Davidson's η is −∞, and what is left is Bradley–Terry.
-    model = _Davidson(wins, tied) if ties == "davidson" and tied.any() else _HalfWins(wins, tied)
+    model = Davidson(wins, tied) if ties == "davidson" and tied.any() else HalfWins(wins, tied)
     count = len(wins)
     # Adding a constant to all scores changes nothing, so the last score is held at 0 and the mean removed afterwards.
     free = np.delete(np.arange(model.dimension), count - 1)
@@ -85,16 +85,17 @@ def fit_scores(wins: Integers, tied: Integers, ties: Ties) -> PairwiseFit:
     return PairwiseFit(scores, np.sqrt(np.maximum(variances, 0.0)), found.decrement)
 
 
-class _HalfWins:
+class HalfWins:
     """Logistic model in which a tie is half a win of each."""
 
-    def __init__(self, wins: Integers, tied: Integers) -> None:
+    def __init__(self, wins: Integers | Floats, tied: Integers | Floats) -> None:
         self.wins, self.tied = wins, tied
         self.points = wins + tied / 2
         self.shown = self.points + self.points.T
         self.dimension = len(wins)
 
     def derivatives(self, s: Floats) -> Derivatives:
+        """Of the negative log-likelihood."""
         gaps = s[:, None] - s[None, :]
         expected = self.shown * probability_of_yes(gaps)
         # μ(v)·(1 − μ(v)) with μ(−v) = 1 − μ(v), which keeps its accuracy where μ rounds to 1.
@@ -103,6 +104,7 @@ class _HalfWins:
         return Derivatives(value, (expected - self.points).sum(axis=1), _laplacian(weights))
 
     def movement(self, step: Floats) -> float:
+        """The largest change of a difference of scores."""
         return float(np.ptp(step))
 
     def squared_scores(self, s: Floats) -> Floats:
@@ -111,14 +113,14 @@ class _HalfWins:
         return _laplacian(self.wins * p.T**2 + self.wins.T * p**2 + self.tied * (p - 0.5) ** 2)
 
 
-class _Davidson:
+class Davidson:
     """Win, loss and tie with utilities s_i, s_j and η + (s_i + s_j)/2; the parameters are (s, η).
 
     Relative to (s_i + s_j)/2 the utilities are d·(s_i − s_j)/2 + z·η with (d, z) = (1, 0), (−1, 0) and (0, 1). So all
     derivatives are moments of d and z over the three answers.
     """
 
-    def __init__(self, wins: Integers, tied: Integers) -> None:
+    def __init__(self, wins: Integers | Floats, tied: Integers | Floats) -> None:
         self.wins, self.tied = wins, tied
         self.shown = wins + wins.T + tied
         self.dimension = len(wins) + 1
@@ -130,6 +132,7 @@ class _Davidson:
         return half, total, np.exp(theta[-1] - total)
 
     def derivatives(self, theta: Floats) -> Derivatives:
+        """Of the negative log-likelihood."""
         half, total, tie = self._chances(theta)
         p, n = np.exp(half - total), self.shown
         lead = p - p.T  # mean of d

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surepick._arrays import Integers
-from surepick.answer import Answer, read_answer
+from surepick.answer import SKIP, TIE, Answer, code_of, read_answer
 from surepick.errors import InvalidInput
 
-MOST_ITEMS = 2000
-"""Counts and fits are dense matrices of items × items; this many take 100 MB and a minute."""
+MOST_ITEMS = 1000
+"""Counts and fits are dense matrices of items × items; this many take a minute."""
+
+VoteSequence = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]
+"""First item, second item and answer of every vote: 1 for the first, 0 for the second, −1 for a tie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,8 @@ class VoteCounts:
     """ties[i, j] = ties[j, i]: votes in which the two tied."""
     skips: int = 0
     """Votes without an answer; they count for nothing."""
+    sequence: VoteSequence | None = None
+    """The answered votes in their order, where it is known."""
     unused: tuple[str, ...] = ()
     """Sentences about rows that could not be used, with their line."""
 
@@ -39,37 +45,39 @@ class VoteCounts:
 
         Items of `names` come first and may have no votes; others are added as they appear.
         """
-        counted: dict[tuple[str, str, Answer], int] = {}
-        for first, second, said in votes:
-            key = (first, second, read_answer(said, (first, second)))
-            counted[key] = counted.get(key, 0) + 1
-        every = dict.fromkeys(names) | dict.fromkeys(name for key in counted for name in key[:2])
-        return cls.from_counts(tuple(every), counted)
+        rows = [(first, second, read_answer(said, (first, second))) for first, second, said in votes]
+        every = dict.fromkeys(names) | dict.fromkeys(name for row in rows for name in row[:2])
+        return cls.from_rows(tuple(every), rows, np.arange(len(rows)))
 
     @classmethod
-    def from_counts(
-        cls, names: Sequence[str], counted: dict[tuple[str, str, Answer], int], unused: Sequence[str] = ()
+    def from_rows(
+        cls,
+        names: Sequence[str],
+        rows: Sequence[tuple[str, str, Answer]],
+        order: NDArray[np.integer],
+        unused: Sequence[str] = (),
     ) -> "VoteCounts":
-        """From how often each answer was given to each pair of items, both among the names."""
+        """From different rows (first item, second item, answer), and in their order the number of each vote's row."""
         if len(names) > MOST_ITEMS:
             raise InvalidInput(
                 f"A leaderboard has at most {MOST_ITEMS:,} items, got {len(names):,}; leave out votes on some of them."
             )
         number = {name: place for place, name in enumerate(names)}
+        same = next((first for first, second, _ in rows if first == second), None)
+        if same is not None:
+            raise InvalidInput(f"Item {same!r} is compared with itself; a vote compares two items.")
+        first = np.array([number[row[0]] for row in rows], dtype=np.int32)
+        second = np.array([number[row[1]] for row in rows], dtype=np.int32)
+        said = np.array([code_of(row[2]) for row in rows], dtype=np.int8)
+        times = np.bincount(order, minlength=len(rows))
         wins, ties = np.zeros((2, len(names), len(names)), dtype=np.int64)
-        skips = 0
-        for (first, second, answer), times in counted.items():
-            i, j = number[first], number[second]
-            if i == j:
-                raise InvalidInput(f"Item {first!r} is compared with itself; a vote compares two items.")
-            if answer is None:
-                skips += times
-            elif answer == "tie":
-                ties[i, j] += times
-                ties[j, i] += times
-            else:
-                wins[(i, j) if answer else (j, i)] += times
-        return cls(tuple(names), wins, ties, skips, tuple(unused))
+        np.add.at(wins, (first[said == 1], second[said == 1]), times[said == 1])
+        np.add.at(wins, (second[said == 0], first[said == 0]), times[said == 0])
+        np.add.at(ties, (first[said == TIE], second[said == TIE]), times[said == TIE])
+        answered = order[said[order] != SKIP] if len(rows) else order
+        sequence = (first[answered], second[answered], said[answered])
+        skips = int(times[said == SKIP].sum())
+        return cls(tuple(names), wins, ties + ties.T, skips, sequence, tuple(unused))
 
     @property
     def shown(self) -> Integers:

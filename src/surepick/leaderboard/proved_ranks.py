@@ -5,6 +5,7 @@ With P = K(K − 1)/2 pairs of items, each pair has the risk delta/P, so that al
 
 - `data="adaptive"`, assumption (O): the items have an order such that in every vote, given all earlier ones, the
   expected score of the better item is at least ½. Any rule may have chosen the pairs and the end of the voting.
+  `pooled_evidence` has more claims under the same assumption.
 - `data="fixed"`, assumption (I): votes are independent, votes on a pair have one mean, and which pairs were shown how
   often did not depend on answers. Items are ordered by their mean score against all others. Preferences may be cyclic.
 

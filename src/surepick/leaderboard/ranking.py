@@ -14,6 +14,7 @@ from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.leaderboard.bradley_terry import Ties, fit_scores, groups
 from surepick.leaderboard.counts import VoteCounts
+from surepick.leaderboard.pooled_evidence import log_wealth, pooled_ranks
 from surepick.leaderboard.proved_ranks import (
     Data,
     better_in_every_vote,
@@ -33,7 +34,8 @@ STATEMENTS = {
 ASSUMPTIONS = {
     "adaptive": (
         "The items have an order such that in every vote, given all earlier votes, the expected score of the better "
-        "item is at least ½ (1 for a win, ½ for a tie). Pairs may have been chosen, and the voting ended, by any rule.",
+        "item is at least ½ (1 for a win, ½ for a tie).",
+        "Votes are listed in their order. Pairs may have been chosen, and the voting ended, by any rule.",
     ),
     "fixed": (
         "Votes are independent, and votes on the same pair have the same expected score.",
@@ -215,15 +217,24 @@ def _scores(votes: VoteCounts, group: Integers, ties: Ties, delta: float) -> tup
 
 def _ranks(votes: VoteCounts, data: Data, delta: float) -> tuple[Integers, Integers, list[str]]:
     """The ranks that the proved claims leave, and a sentence if the claims contradict each other."""
-    claims = better_in_every_vote(votes, delta) if data == "adaptive" else better_on_average(votes, delta)
-    circle = cycle(claims)
-    if circle is None:
-        return *possible_ranks(transitive(claims)), []
     count = len(votes.names)
-    spoken = " > ".join(votes.names[item] for item in (*circle, circle[0]))
+    pooled = data == "adaptive" and votes.sequence is not None
+    # Claims about pairs and claims from all votes of an item have half of delta each.
+    share = delta / 2 if pooled else delta
+    claims = better_in_every_vote(votes, share) if data == "adaptive" else better_on_average(votes, share)
+    circle = cycle(claims)
+    best, worst = possible_ranks(transitive(claims))
+    if pooled:
+        pooled_best, pooled_worst = pooled_ranks(log_wealth(votes), share)
+        best, worst = np.maximum(best, pooled_best), np.minimum(worst, pooled_worst)
+    if circle is None and (best <= worst).all():
+        return best, worst, []
+    why = "the votes contradict each other"
+    if circle is not None:
+        why = f"the votes go in a circle, {' > '.join(votes.names[item] for item in (*circle, circle[0]))}"
     sentence = (
-        f"No ranks are proved: the votes go in a circle, {spoken}. If the assumption holds, this has probability at "
-        f"most {delta:g}, so it is refuted{REFUTED[data]}."
+        f"No ranks are proved: {why}. If the assumption holds, this has probability at most {delta:g}, so it is "
+        f"refuted{REFUTED[data]}."
     )
     return np.ones(count, dtype=np.int64), np.full(count, count), [sentence]
 
