@@ -21,6 +21,8 @@ _HOMES = (
     "confidence",
     "design",
     "checks",
+    "leaderboard",
+    "io.vote_counts",
     "identify",
     "limits",
     "contextual",
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
         Winner,
     )
     from surepick.io.items import ItemTable, read_items
+    from surepick.io.vote_counts import count_votes
+    from surepick.leaderboard import Leaderboard, LeaderboardRow, VoteCounts, rank_votes
     from surepick.session import ContextualSession, Question, Session, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
@@ -128,6 +132,8 @@ __all__ = [
     "Intervals",
     "InvalidInput",
     "ItemTable",
+    "Leaderboard",
+    "LeaderboardRow",
     "LikelihoodRatioUcb",
     "LogisticThompson",
     "LogisticUcb",
@@ -157,11 +163,13 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "Verdict",
+    "VoteCounts",
     "Winner",
     "apportion",
     "check_all",
     "checks",
     "contextual",
+    "count_votes",
     "d_optimal",
     "design",
     "find_best",
@@ -180,6 +188,7 @@ __all__ = [
     "limits",
     "max_optimal",
     "pairs_optimal",
+    "rank_votes",
     "read_items",
     "verify_certificate",
     "xy_optimal",

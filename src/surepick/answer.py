@@ -23,7 +23,7 @@ SINGLE_WORDS = ("yes", "no", "skip")
 
 _SKIPPED = {"skip": None}
 _NUMBERS = {"1": 1, "0": 0, "true": 1, "false": 0}
-_TIES: dict[str, Answer] = {"tie": "tie", "both bad": "tie", "tie (bothbad)": "tie"}
+_TIES: dict[str, Answer] = {"tie": "tie", "both bad": "tie", "both_bad": "tie", "tie (bothbad)": "tie"}
 _SINGLE: dict[str, Answer] = {"yes": 1, "no": 0, **_NUMBERS, **_SKIPPED}
 _PAIR: dict[str, Answer] = {
     "a": 1,

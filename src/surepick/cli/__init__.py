@@ -10,6 +10,7 @@ from surepick.cli.design import design
 from surepick.cli.find import find
 from surepick.cli.interval import interval
 from surepick.cli.limits import limits
+from surepick.cli.rank import rank
 from surepick.cli.serve import serve
 from surepick.cli.verify import verify, verify_certificate
 from surepick.errors import SurepickError
@@ -26,6 +27,7 @@ app.command()(ask)
 app.command()(design)
 app.command()(interval)
 app.command()(limits)
+app.command()(rank)
 app.command()(serve)
 app.command()(verify)
 app.command()(verify_certificate)

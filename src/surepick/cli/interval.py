@@ -20,7 +20,9 @@ def interval(
         Path, typer.Argument(help="Answers: features + answer, features + pulls,wins, or votes about items.")
     ],
     at: Annotated[Path, typer.Option(help="Where to evaluate the model: feature rows, items, or pairs item_a,item_b.")],
-    items: Annotated[Path | None, typer.Option(help="Features of the items, if the answers are about items.")] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Items and their features; by default one coordinate per item.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability that any interval is wrong.")] = 0.05,
     method: Annotated[
         str, typer.Option(help="Names separated by commas, or all; by default those proved for the data, and wald.")
@@ -106,7 +108,8 @@ def _print_tables(
 
     console = Console()
     total = pooled(recorded.answers).total
-    console.print(f"{total:,} answers, {len(recorded.features)} features; fit {status}; delta = {delta:g}.")
+    size = f"{len(recorded.features)} features" if recorded.features else "one coordinate per item"
+    console.print(f"{total:,} answers, {size}; fit {status}; delta = {delta:g}.")
     print_sentences("rows were left out (--json lists all)", recorded.left_out)
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
     grid.add_column("point")

@@ -1,9 +1,10 @@
-"""Tables from CSV and Parquet files and data frames: columns of text or numbers, with line numbers for messages."""
+"""Tables from CSV, JSON and Parquet files and data frames: columns of text, with line numbers for messages."""
 
 import csv
+import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ import numpy as np
 
 from surepick._arrays import Floats
 from surepick.errors import InvalidInput, MissingExtra
+from surepick.io.exports import rows_of
+
+PARQUET = (".parquet", ".pq")
+JSON_LINES = (".jsonl", ".ndjson")
+BATCH = 50_000
+"""Rows of a Parquet file that are held as Python objects at once."""
 
 
 @dataclass(frozen=True)
@@ -74,43 +81,146 @@ class Table:
 
 
 def read_table(path: Path, *, leave_out: bool = False) -> Table:
-    """Read a CSV (UTF-8, header in the first line) or Parquet file.
+    """Read a CSV (UTF-8, header in the first line), JSON, JSON lines or Parquet file.
 
     Parquet needs the extra `surepick[parquet]`. Missing cells become empty text. With `leave_out` lines of too many or
     too few cells are listed in `unusable`, otherwise the first of them is refused.
     """
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if path.suffix.lower() in PARQUET:
         return _read_parquet(path)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader, rows, before = csv.reader(file), [], 0
-            for row in reader:  # a quoted cell may span several lines; the first of them counts
-                rows.append((before + 1, row))
-                before = reader.line_num
-    except FileNotFoundError:
-        raise InvalidInput(f"There is no file {str(path)!r}; check the name.") from None
-    except IsADirectoryError:
-        raise InvalidInput(f"{str(path)!r} is a folder; name a CSV or Parquet file in it.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"{str(path)!r} is not a CSV file in UTF-8 ({error}).") from None
-    if not rows or not any(cell.strip() for cell in rows[0][1]):
-        raise InvalidInput(f"{str(path)!r} is empty; its first line must name the columns.")
-    header = [name.strip() for name in rows[0][1]]
-    repeated = sorted(name for name, times in Counter(header).items() if times > 1)
-    if repeated:
-        raise InvalidInput(f"{str(path)!r} names the column {repeated[0]!r} twice; column names must differ.")
+    if _is_json(path):
+        return _read_json(path, leave_out)
+    rows = list(_csv_rows(path))
+    header = _header(path, rows[0][1] if rows else [])
     body, unusable = [], []
     for line, row in rows[1:]:
         if len(row) == len(header):
             body.append((line, row))
         elif row:  # a blank line is no row
-            unusable.append(f"{path}, line {line}: {len(row)} cells where the first line names {len(header)} columns.")
+            unusable.append(_wrong_length(path, line, row, header))
     if unusable and not leave_out:
         raise InvalidInput(unusable[0])
     if not body:
         raise InvalidInput(f"{str(path)!r} has column names but no rows.")
     columns = {name: [row[place].strip() for _, row in body] for place, name in enumerate(header)}
     return Table(str(path), columns, [line for line, _ in body], unusable)
+
+
+Cells = Iterator[tuple[int, tuple[str, ...]]]
+"""Line and cells of each row."""
+
+
+def stream_cells(path: Path, wanted: Sequence[str], unusable: list[str]) -> tuple[list[str], Cells]:
+    """The wanted columns that a file has, and their cells row by row, for files that need not fit in memory.
+
+    Lines that cannot be read are left out, with a sentence in `unusable`. Cells may have blanks around them.
+    """
+    if path.suffix.lower() in PARQUET:
+        return _stream_parquet(path, wanted)
+    if _is_json(path):
+        rows = _json_rows(path, unusable)
+        return list(wanted), ((line, tuple([_as_text(row.get(name)) for name in wanted])) for line, row in rows)
+    lines = _csv_rows(path)
+    header = _header(path, next(lines, (0, []))[1])
+    return [name for name in wanted if name in header], _stream_csv(path, lines, header, wanted, unusable)
+
+
+def _stream_csv(
+    path: Path, lines: Iterator[tuple[int, list[str]]], header: list[str], wanted: Sequence[str], unusable: list[str]
+) -> Cells:
+    places, width = [header.index(name) for name in wanted if name in header], len(header)
+    for line, row in lines:
+        if len(row) == width:
+            yield line, tuple([row[place] for place in places])
+        elif row:
+            unusable.append(_wrong_length(path, line, row, header))
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Every row with its line; of a quoted cell that spans several lines, the first counts."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader, before = csv.reader(file), 0
+            for row in reader:
+                yield before + 1, row
+                before = reader.line_num
+    except FileNotFoundError:
+        raise _no_file(path) from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{str(path)!r} is a folder; name a CSV or Parquet file in it.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"{str(path)!r} is not a CSV file in UTF-8 ({error}).") from None
+
+
+def _header(path: Path, first: list[str]) -> list[str]:
+    if not any(cell.strip() for cell in first):
+        raise InvalidInput(f"{str(path)!r} is empty; its first line must name the columns.")
+    header = [name.strip() for name in first]
+    repeated = sorted(name for name, times in Counter(header).items() if times > 1)
+    if repeated:
+        raise InvalidInput(f"{str(path)!r} names the column {repeated[0]!r} twice; column names must differ.")
+    return header
+
+
+def _wrong_length(path: Path, line: int, row: list[str], header: list[str]) -> str:
+    return f"{path}, line {line}: {len(row)} cells where the first line names {len(header)} columns."
+
+
+def _no_file(path: Path) -> InvalidInput:
+    return InvalidInput(f"There is no file {str(path)!r}; check the name.")
+
+
+def _is_json(path: Path) -> bool:
+    return path.suffix.lower() in (".json", *JSON_LINES)
+
+
+def _json_rows(path: Path, unusable: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of JSON lines, or of one JSON array, whose records count from 1; an export's record may be several."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            if path.suffix.lower() in JSON_LINES:
+                for line, text in enumerate(file, 1):
+                    for row in _rows_at(path, line, text, unusable):
+                        yield line, row
+                return
+            records = json.load(file)
+    except FileNotFoundError:
+        raise _no_file(path) from None
+    except IsADirectoryError:
+        raise InvalidInput(f"{str(path)!r} is a folder; name a file in it.") from None
+    except (ValueError, RecursionError) as error:  # also what is not UTF-8
+        raise InvalidInput(f"{str(path)!r} is not a JSON file in UTF-8 ({error}).") from None
+    if not isinstance(records, list):
+        raise InvalidInput(f"{str(path)!r} must hold one JSON array of records, got {type(records).__name__}.")
+    for number, record in enumerate(records, 1):
+        for row in _rows_at(path, number, record, unusable):
+            yield number, row
+
+
+def _rows_at(path: Path, line: int, record: Any, unusable: list[str]) -> list[dict[str, Any]]:
+    try:
+        if isinstance(record, str):
+            if record.isspace():  # a blank line is no row
+                return []
+            record = json.loads(record)
+        if not isinstance(record, dict):
+            raise InvalidInput(f"an object in braces is expected, got {type(record).__name__}")
+        return rows_of(record)
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInput) as error:
+        unusable.append(f"{path}, line {line}: not a JSON record ({error}).")
+        return []
+
+
+def _read_json(path: Path, leave_out: bool) -> Table:
+    unusable: list[str] = []
+    rows = list(_json_rows(path, unusable))
+    if unusable and not leave_out:
+        raise InvalidInput(unusable[0])
+    names = dict.fromkeys(name for _, row in rows for name in row)
+    if not names:
+        raise InvalidInput(f"{str(path)!r} has no records{': ' + unusable[0] if unusable else '.'}")
+    columns = {str(name): [_as_text(row.get(name)) for _, row in rows] for name in names}
+    return Table(str(path), columns, [line for line, _ in rows], unusable)
 
 
 def table_of(frame: Any) -> Table:
@@ -124,21 +234,29 @@ def table_of(frame: Any) -> Table:
 
 def _as_text(cell: Any) -> str:
     """A cell as text; what libraries call missing (None, NaN, NaT, NA) is empty."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, (list, dict)):  # conversations and the like, which no column of ours holds
+        return ""
     missing = cell is None or (isinstance(cell, float) and math.isnan(cell)) or str(cell) in ("NaT", "<NA>")
     return "" if missing else str(cell).strip()
 
 
-def _read_parquet(path: Path) -> Table:
+def _open_parquet(path: Path) -> Any:
     try:
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("Reading Parquet needs pyarrow; install surepick[parquet], or use CSV.") from None
     try:
-        stored = pyarrow.parquet.read_table(path)
+        return pyarrow.parquet.ParquetFile(path)
     except FileNotFoundError:
-        raise InvalidInput(f"There is no file {str(path)!r}; check the name.") from None
+        raise _no_file(path) from None
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise InvalidInput(f"{str(path)!r} is not a Parquet file ({error}).") from None
+
+
+def _read_parquet(path: Path) -> Table:
+    stored = _open_parquet(path).read()
     columns = {
         name: [_as_text(cell) for cell in column.to_pylist()]
         for name, column in zip(stored.column_names, stored.columns, strict=True)
@@ -146,6 +264,21 @@ def _read_parquet(path: Path) -> Table:
     if not stored.num_rows:
         raise InvalidInput(f"{str(path)!r} has column names but no rows.")
     return Table(str(path), columns, range(1, stored.num_rows + 1))
+
+
+def _stream_parquet(path: Path, wanted: Sequence[str]) -> tuple[list[str], Cells]:
+    stored = _open_parquet(path)
+    present = [name for name in wanted if name in stored.schema_arrow.names]
+
+    def cells() -> Cells:
+        before = 0
+        # Only the wanted columns are read: the texts of conversations may be a hundred times as long.
+        for batch in stored.iter_batches(batch_size=BATCH, columns=present):
+            columns = [map(_as_text, batch.column(name).to_pylist()) for name in present]
+            yield from enumerate(zip(*columns, strict=True), before + 1)
+            before += batch.num_rows
+
+    return present, cells()
 
 
 def is_number(cell: str) -> bool:

@@ -79,9 +79,9 @@ def read_votes(source: Table | str | PathLike[str], names: Collection[str]) -> V
     unused = list(table.unusable)
     for row in range(len(table)):
         try:
-            votes.append(_vote(table, row, names))
+            votes.append(vote_at(table, row, names))
         except InvalidInput as error:
-            unused.append(_at(table, row, error))
+            unused.append(reason_at(table, row, error))
     if not votes:
         raise _nothing_usable(table.source, unused)
     return VoteTable(table.source, tuple(votes), tuple(unused))
@@ -94,7 +94,9 @@ class RecordedAnswers:
     answers: Tallies
     """A tally where the file holds counts, else batches in the order of the file."""
     features: list[str]
-    items: Table | None
+    """Names of the columns; empty where every item has a coordinate of its own."""
+    vectors: dict[str, Floats] = field(default_factory=dict)
+    """The vector of each item, where the answers are about items."""
     left_out: list[str] = field(default_factory=list)
     """Sentences about rows that could not be used or hold no decision (ties, skips), with their line."""
 
@@ -102,46 +104,67 @@ class RecordedAnswers:
         """Names and vectors of the points to evaluate: feature rows, items, or pairs of items."""
         table = read_table(path)
         about_items = any(name in table for name in ("item", *(first for first, _ in PAIR_COLUMNS)))
-        vectors = vectors_by_name(self.items, self.features) if self.items is not None and about_items else {}
-        return points_of(table, vectors, self.features)
+        return points_of(table, self.vectors if about_items else {}, self.features)
 
 
 def read_answers(path: Path, items: Path | None) -> RecordedAnswers:
-    """Read raw rows (features, answer), counted rows (features, pulls, wins), or votes about items."""
+    """Read raw rows (features, answer), counted rows (features, pulls, wins), or votes about items.
+
+    Items without features, and votes without a file of items, have one coordinate per item (Bradley–Terry).
+    """
     table = read_table(path, leave_out=True)
     known = None if items is None else read_table(items)
-    if "winner" in table or (known is not None and "item" in table):
-        if known is None:
-            raise InvalidInput(f"{table.source} holds answers about items; pass their features with --items FILE.")
+    if "winner" in table or ("item" in table and (known is not None or not feature_columns(table))):
         return _about_items(table, known)
     features = _features_of(table)
+    has_features = known is not None and all(name in known for name in features)
+    by_name = vectors_by_name(known, features) if known is not None and has_features else {}
     vectors = table.numbers(features)
     if "pulls" in table:
         counts = table.numbers(["pulls", "wins"])
-        return RecordedAnswers(Tally(vectors, counts[:, 0], counts[:, 1]), features, known, list(table.unusable))
+        return RecordedAnswers(Tally(vectors, counts[:, 0], counts[:, 1]), features, by_name, list(table.unusable))
     votes, left_out = [], list(table.unusable)
     for row, said in enumerate(table.text("answer")):
         try:
             votes.append((row, Vote((), read_answer(said), table.line(row))))
         except InvalidInput as error:
-            left_out.append(_at(table, row, error))
+            left_out.append(reason_at(table, row, error))
     decisive = [(vectors[row], vote) for row, vote in votes if vote.decisive]
     left_out += _undecided(table.source, [vote for _, vote in votes])
-    return RecordedAnswers(_batches(table.source, decisive, left_out), features, known, left_out)
+    return RecordedAnswers(_batches(table.source, decisive, left_out), features, by_name, left_out)
 
 
-def _about_items(table: Table, items: Table) -> RecordedAnswers:
-    features = _features_of(items)
-    vectors = vectors_by_name(items, features)
-    problem = Problem.from_items(np.array(list(vectors.values())), names=item_names(items), intercept=False)
-    read = read_votes(table, vectors).distinguishable(problem)
+def _about_items(table: Table, items: Table | None) -> RecordedAnswers:
+    features = [] if items is None else feature_columns(items)
+    if items is not None and features:
+        vectors = vectors_by_name(items, features)
+        problem = Problem.from_items(np.array(list(vectors.values())), names=item_names(items), intercept=False)
+        read = read_votes(table, vectors).distinguishable(problem)
+    else:
+        vectors = _own_coordinates(table, named_items(table) if items is None else item_names(items))
+        read = read_votes(table, vectors)
     decisive = [
         (vectors[vote.shown[0]] - (vectors[vote.shown[1]] if len(vote.shown) == 2 else 0.0), vote)
         for vote in read.votes
         if vote.decisive
     ]
     left_out = [*read.unused, *_undecided(read.source, read.votes)]
-    return RecordedAnswers(_batches(read.source, decisive, left_out), features, items, left_out)
+    return RecordedAnswers(_batches(read.source, decisive, left_out), features, vectors, left_out)
+
+
+def named_items(table: Table) -> list[str]:
+    """Every item that a row names, in order of appearance."""
+    columns = [name for name in ("item", *(name for pair in PAIR_COLUMNS for name in pair)) if name in table]
+    return list(dict.fromkeys(name for row in zip(*map(table.text, columns), strict=True) for name in row if name))
+
+
+def _own_coordinates(table: Table, names: list[str]) -> dict[str, Floats]:
+    """One coordinate per item. If all votes are comparisons, scores are relative to the mean of all items.
+
+    Comparisons say nothing about the level of all scores; a yes or no does.
+    """
+    level = any(table.columns.get("answer", []))
+    return dict(zip(names, np.eye(len(names)) - (0.0 if level else 1 / len(names)), strict=True))
 
 
 def _batches(source: str, decisive: list[tuple[Floats, Vote]], left_out: list[str]) -> Tallies:
@@ -156,7 +179,7 @@ def _undecided(source: str, votes: Collection[Vote]) -> list[str]:
     return [f"{source}, line {vote.line}: {word_of(vote.answer, pair=True)}." for vote in votes if not vote.decisive]
 
 
-def _vote(table: Table, row: int, names: Collection[str]) -> Vote:
+def vote_at(table: Table, row: int, names: Collection[str]) -> Vote:
     """A row as a vote; raises the reason where it is none."""
     pair = next((columns for columns in PAIR_COLUMNS if columns[0] in table), PAIR_COLUMNS[0])
     winner, said = _cell(table, "winner", row), _cell(table, "answer", row)
@@ -176,7 +199,7 @@ def _cell(table: Table, column: str, row: int) -> str:
     return table.columns[column][row] if column in table else ""
 
 
-def _at(table: Table, row: int, error: InvalidInput) -> str:
+def reason_at(table: Table, row: int, error: InvalidInput) -> str:
     """The reason as a sentence that points at the row."""
     why = str(error).rstrip(".")
     return table.at(row, why[0].lower() + why[1:])

@@ -193,3 +193,30 @@ def draw_scores(
         axes.set_xlim(left - 1.5 * margin, right + 1.5 * margin)
         axes.set_xlabel("score against the mean of all items (log-odds); at the right: possible ranks")
         axes.grid(visible=False, axis="y")
+
+
+def draw_leaderboard(
+    names: Sequence[str], score: Floats, low: Floats, high: Floats, ranks: Sequence[tuple[int, int]], path: Path
+) -> None:
+    """Scores with their intervals at the left, the ranks that each item may have at the right, one line per item."""
+    rows, place = np.arange(len(names)), np.array(ranks, dtype=np.float64)
+    with figure(path, columns=2, size=(9.0, 1.3 + 0.2 * len(names))) as (left, right):
+        left.hlines(rows, low, high, color="#6c757d", lw=3.0, alpha=0.7)
+        left.plot(score, rows, "|", color="black", ms=7)
+        left.set_yticks(rows, names, fontsize=8)
+        left.set(xlabel="score, log-odds", title="score and its interval (heuristic)")
+        # Half a rank to either side, so that a rank that is known exactly is a bar of width one.
+        right.hlines(rows, place[:, 0] - 0.5, place[:, 1] + 0.5, color="#0b6e4f", lw=4.5)
+        for row, (best, worst) in enumerate(ranks):
+            spoken = str(best) if best == worst else f"{best}–{worst}"
+            right.text(
+                1.01, row, spoken, transform=right.get_yaxis_transform(), va="center", fontsize=7.5, color="0.35"
+            )
+        right.set_yticks(rows, [""] * len(names))
+        right.set(xlabel="rank", title="possible ranks (proved)")
+        for axes in (left, right):
+            axes.title.set_fontsize(10)
+            axes.set_ylim(len(names) - 0.4, -0.6)
+            # Faint lines lead from an item's name to its rank.
+            axes.grid(visible=True, axis="y", alpha=0.15)
+            axes.tick_params(axis="y", length=0)

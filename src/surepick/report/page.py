@@ -52,11 +52,15 @@ def page(outcome: Outcome) -> str:
         _asked(outcome),
     ]
     parts += [_assumptions(outcome), _preparation(outcome), _again(outcome)]
-    best = outcome.items.label(outcome.verdict.best)
+    return whole_page(outcome.items.label(outcome.verdict.best), parts)
+
+
+def whole_page(title: str, parts: Sequence[str]) -> str:
+    """A self-contained page of parts that are HTML already."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>surepick: {escape(best)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+        f"<title>surepick: {escape(title)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
     )
 
 
@@ -144,7 +148,7 @@ def _course(outcome: Outcome) -> str:
     nats = [verdict.weakest for _, verdict in curve]
     alive = [len(verdict.surviving) for _, verdict in curve]
     needed = math.log(1 / outcome.verdict.delta)
-    picture = _picture("evidence", lambda path: draw_evidence(questions, nats, alive, needed, path))
+    picture = picture_in_page("evidence", lambda path: draw_evidence(questions, nats, alive, needed, path))
     return (
         f"<h2>How it went</h2>{picture}"
         f'<p class="note">Evidence is the logarithm of odds: {needed:.1f} nats are odds of '
@@ -161,7 +165,7 @@ def _scores(outcome: Outcome) -> str:
         return f'<h2>Where all items stand</h2><p class="alarm">{REFUTED}</p>'
     names = [outcome.session.problem.names[item] for item in known.items]
     ranks = [f"{low}–{high}" for low, high in zip(known.best_rank, known.worst_rank, strict=True)]
-    picture = _picture(
+    picture = picture_in_page(
         "scores",
         lambda path: draw_scores(
             [outcome.items.label(name) for name in names],
@@ -187,7 +191,7 @@ def _asked(outcome: Outcome) -> str:
     if not counts.any():
         return ""
     names = outcome.session.problem.names
-    picture = _picture(
+    picture = picture_in_page(
         "appearances",
         lambda path: draw_appearances(
             [outcome.items.label(name) for name in names],
@@ -206,19 +210,19 @@ def _assumptions(outcome: Outcome) -> str:
         for check in outcome.checks
     )
     return (
-        f"<h2>Assumptions and checks</h2>{_list(outcome.verdict.assumptions)}<table>{rows}</table>"
+        f"<h2>Assumptions and checks</h2>{sentence_list(outcome.verdict.assumptions)}<table>{rows}</table>"
         f'<p class="note">{checks_note(LEVEL)}</p>'
     )
 
 
 def _preparation(outcome: Outcome) -> str:
-    parts = ["<h2>Data preparation</h2>", _list(outcome.items.steps)]
+    parts = ["<h2>Data preparation</h2>", sentence_list(outcome.items.steps)]
     for title, sentences in (
         ("Rows that could not be used", outcome.left_out),
         ("Questions that the judges failed to answer", outcome.troubles),
     ):
         if sentences:
-            parts.append(f"<p>{title} ({len(sentences)}):</p>{_list(sentences[:200])}")
+            parts.append(f"<p>{title} ({len(sentences)}):</p>{sentence_list(sentences[:200])}")
     return "".join(parts)
 
 
@@ -231,11 +235,12 @@ def _again(outcome: Outcome) -> str:
     )
 
 
-def _list(sentences: Sequence[str]) -> str:
+def sentence_list(sentences: Sequence[str]) -> str:
+    """Sentences as an escaped list."""
     return "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences) + "</ul>"
 
 
-def _picture(name: str, draw: Callable[[Path], None]) -> str:
+def picture_in_page(name: str, draw: Callable[[Path], None]) -> str:
     """A figure as SVG inside the page."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.svg"
