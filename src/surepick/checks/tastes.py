@@ -80,7 +80,7 @@ def in_common(answers: Answers) -> Floats:
     """For each decisive answer the probability of 1 by earlier answers of all judges, whoever is asked now.
 
     A mixture, weighted by past success, of fits and of other judges' share of ones at the same question. The judge's
-    own answers to that question are left out of the share: a judge who remembers them would make it look certain.
+    own answers to that question are left out of the share: a judge who remembers them would make it seem certain.
     """
     counted = answers.counted
     asked, won = before(counted.place, counted.ones)
@@ -145,4 +145,6 @@ def _steps(named: list[Booleans]) -> Iterator[Integers]:
 
 
 def _and(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    """The first few names, and how many there are besides."""
+    listed = [*names[:5], f"{len(names) - 5} more"] if len(names) > 6 else names
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
