@@ -13,7 +13,8 @@ import pytest
 from surepick import Answers, Anytime, Guarantee, InvalidInput, Problem, Session, check_all, checks
 from surepick.answer import SKIP, TIE
 from surepick.checks import Check
-from surepick.checks.prequential import Expert, highest_likelihood, log_evidence
+from surepick.checks.prequential import Expert, before, beyond_one_theta, forecasts, highest_likelihood
+from surepick.checks.tastes import with_own_taste
 from surepick.glm import Tally, fit
 from surepick.session.journal import answers_of
 from surepick_experiments.studies import Options, find_study, run_study
@@ -44,11 +45,12 @@ def mean_e_value(check: Callable[[Answers], Check], steps: int) -> float:
             yes = 1 / (1 + math.exp(-float((np.array(ITEMS[first]) - np.array(ITEMS[second])) @ THETA)))
             probability *= yes if answer else 1 - yes
             rows.append((first, second, answer))
-        total += probability * check(table(rows, shuffled=False)).e_value
+        judges = [("ann", "bob")[step % 3 == 0] for step in range(steps)]
+        total += probability * check(table(rows, judges, shuffled=False)).e_value
     return total
 
 
-@pytest.mark.parametrize("name", ["misfit", "drift", "position", "cycles"])
+@pytest.mark.parametrize("name", ["misfit", "drift", "position", "cycles", "judges differ"])
 def test_the_mean_e_value_is_at_most_one_under_adaptive_questions(name: str) -> None:
     assert mean_e_value(checks.CHECKS[name], 6) <= 1.0
 
@@ -61,11 +63,14 @@ def test_predictors_alone_have_mean_one_and_one_that_looks_ahead_does_not(monkey
 
     monkeypatch.setattr("surepick.checks.prequential.highest_likelihood", at_the_truth)
     monkeypatch.setattr("surepick.checks.prequential.FIRST_START", 10**9)
-    experts = [Expert(strengths=(4.0, math.inf)), Expert(forget=2.0)]
     twice = replace(checks.misfit(table([("a", "b", 1)])), e_value=0.0)
 
     def honest(answers: Answers) -> Check:
-        return replace(twice, e_value=2 * math.exp(log_evidence(answers.counted, experts)))
+        counted = answers.counted
+        fitted, (pulls, wins) = forecasts(counted, Expert()), before(counted.place, counted.ones)
+        predictions = [(wins + 4 * fitted) / (pulls + 4), forecasts(counted, Expert(forget=2.0))]
+        predictions.append(with_own_taste(answers))
+        return replace(twice, e_value=2 * math.exp(beyond_one_theta(counted, predictions)))
 
     def ahead(answers: Answers) -> Check:
         counted = answers.counted
@@ -127,7 +132,7 @@ def test_a_session_reads_its_own_log() -> None:
     np.testing.assert_array_equal(read.vectors[0], one.vector)
     assert [read.names[item] for item in read.items[0]] == [one.first, one.second]
     assert five.id == 5
-    found = session.checks(level=0.07)
+    found = session.checks(level=0.09)
     assert [each.name for each in found] == list(checks.CHECKS)
     assert all(each.level == pytest.approx(0.01) and not each.alarm for each in found)
     assert json.loads(json.dumps([each.to_json() for each in found]))[0]["guarantee"] == "proved"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from surepick._arrays import Floats
 from surepick.checks import CHECKS, Answers
 from surepick.identify import Anytime, Policy, Problem, Uniform
 from surepick.report.figures import figure
@@ -53,6 +54,8 @@ class Scene:
     judges: int = 4
     answers: int = 150
     ties: float = 0.1
+    memory: float = 0.0
+    """Chance that a judge who is asked the same pair again repeats the last answer."""
     policy: Policy[Any] = PATIENT
 
 
@@ -63,10 +66,18 @@ def logistic(logit: float) -> float:
 
 def features_only(rng: np.random.Generator, *, items: int = 6, dimension: int = 3, norm: float = 3.0) -> Scene:
     """A world as the model wants it."""
+    return _of_tastes(rng, items, lambda theta, judge: theta, _taste(rng, dimension, norm))
+
+
+def _taste(rng: np.random.Generator, dimension: int, norm: float) -> Floats:
     theta = rng.normal(size=dimension)
-    theta *= norm / float(np.linalg.norm(theta))
-    problem = Problem.from_pairs(rng.normal(size=(items, dimension)))
-    return Scene(problem, lambda question, judge, number: logistic(float(question.vector @ theta)))
+    return np.asarray(theta * (norm / float(np.linalg.norm(theta))))
+
+
+def _of_tastes(rng: np.random.Generator, items: int, of_judge: Callable[[Floats, int], Floats], theta: Floats) -> Scene:
+    """Judges with a taste each, made from θ."""
+    problem = Problem.from_pairs(rng.normal(size=(items, len(theta))))
+    return Scene(problem, lambda question, judge, number: logistic(float(question.vector @ of_judge(theta, judge))))
 
 
 def honest_tied(rng: np.random.Generator) -> Scene:
@@ -105,6 +116,21 @@ def position(rng: np.random.Generator) -> Scene:
 def random_judge(rng: np.random.Generator) -> Scene:
     """One of four judges tosses a coin."""
     return _shifted(features_only(rng), lambda logit, judge, number: 0.0 if judge == 0 else logit)
+
+
+def two_camps(rng: np.random.Generator) -> Scene:
+    """Every second judge likes the opposite of the feature that matters most."""
+
+    def of_judge(theta: Floats, judge: int) -> Floats:
+        turned = np.abs(theta) == np.max(np.abs(theta))
+        return np.where(turned & (judge % 2 == 1), -theta, theta)
+
+    return replace(_of_tastes(rng, 6, of_judge, _taste(rng, 3, 3.0)), policy=EVEN, answers=LONG)
+
+
+def remembering(rng: np.random.Generator) -> Scene:
+    """Judges nearly always stick to what they said before."""
+    return replace(features_only(rng, items=8, norm=1.5), policy=EVEN, answers=LONG, memory=0.9)
 
 
 def one_sided_judge(rng: np.random.Generator) -> Scene:
@@ -157,11 +183,13 @@ HONEST: dict[str, Callable[[np.random.Generator], Scene]] = {
 VIOLATIONS: dict[str, Callable[[np.random.Generator], Scene]] = {
     "misfit": misfit,
     "position": position,
+    "judges differ": two_camps,
     "random judges": random_judge,
     "one-sided judges": one_sided_judge,
     "ties": many_ties,
     "cycles": cycle,
     "drift": change_of_mind,
+    "repeats": remembering,
 }
 """For each check the violation it is meant for."""
 
@@ -170,14 +198,19 @@ def played(scene: Scene, rng: np.random.Generator) -> Answers:
     """The answers of one run: who is asked, what is said, and what is a tie are drawn."""
     session = Session(scene.problem, scene.policy, seed=int(rng.integers(2**31)))
     number = 0
+    liked: dict[tuple[int, int], str | None] = {}  # by judge and comparison: what was preferred last
     while questions := session.ask(min(10, scene.answers - number)) if number < scene.answers else []:
         for question in questions:
             judge = int(rng.integers(scene.judges))
             yes = rng.random() < scene.taste(question, judge, number)
+            again = (judge, question.measurement)
+            if again in liked and rng.random() < scene.memory:
+                yes = liked[again] == question.first
             if rng.random() < scene.ties:
                 session.tie(question.id, judge=f"judge {judge}")
             else:
                 session.tell(question.id, int(yes), judge=f"judge {judge}")
+                liked[again] = question.first if yes else question.second
             number += 1
     return answers_of(scene.problem, session.log)
 

@@ -11,7 +11,7 @@ from scipy.special import betaincc, betaln, logsumexp
 
 from surepick import validate
 from surepick.answer import SKIP, TIE
-from surepick.checks.prequential import Expert, forecasts, log_evidence
+from surepick.checks.prequential import Expert, beyond_one_theta, fits_of_the_past, forecasts
 from surepick.checks.table import Answers, Check, e_value, exceeds
 from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee
@@ -37,11 +37,14 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
     if answers.shuffled:
         nats = _log_order(answers)
         assumption = "The order shown was drawn by a fair coin and does not change who wins."
+        # Drawn by a coin, a place effect leaves every item its fair share; but the mean of two logistic curves is none.
+        refutes: tuple[str, ...] = ("features",)
     else:
         shown = answers.as_shown
         pairs = (shown.items[:, 1] >= 0).astype(float)[:, None]
-        nats = log_evidence(shown, [Expert(extra=pairs)]) if count else 0.0
+        nats = beyond_one_theta(shown, [forecasts(shown, Expert(extra=pairs))]) if count else 0.0
         assumption = "One θ and the features explain all answers, and the order shown does not matter."
+        refutes = ("features", "winner")
     alarm = exceeds(nats, level)
     share = f"{first / count:.0%} of {count:,} comparisons" if count else "no comparison yet"
     if alarm:
@@ -51,7 +54,7 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
         )
     else:
         sentence = f"The order shown makes no visible difference: the first item won {share}."
-    return Check("position", level, alarm, e_value(nats), sentence, assumption, Guarantee.PROVED)
+    return Check("position", level, alarm, e_value(nats), sentence, assumption, Guarantee.PROVED, refutes)
 
 
 def _log_order(answers: Answers) -> float:
@@ -60,9 +63,10 @@ def _log_order(answers: Answers) -> float:
     If the first is favoured by b, a winner w log-odds better was shown first with odds μ(w+b) to μ(w−b): nearly even
     for a favourite, up to e^2b for a surprise. Half of the mixture; the other half bets on the share of firsts alone.
     """
-    shown, pairs = answers.as_shown, answers.of_a_pair[answers.decisive]
-    expected = forecasts(shown, Expert())[pairs]
-    won = shown.ones[pairs] == 1
+    turned, pairs = answers.turned[answers.decisive], answers.of_a_pair[answers.decisive]
+    by_features = fits_of_the_past(answers)[0]
+    expected = np.where(turned, 1 - by_features, by_features)[pairs]
+    won = answers.first_won
     # By how much the winner was expected to be better, in log-odds.
     better = np.log(expected / (1 - expected)) * np.where(won, 1, -1)
     as_first, as_second = (probability_of_yes(better + sign * SHIFTS[:, None]) for sign in (1, -1))
@@ -112,4 +116,5 @@ def ties(answers: Answers, *, level: float = 0.05, limit: float = MANY) -> Check
         sentence,
         f"The chance of a tie is at most {limit:g} at every question.",
         Guarantee.PROVED,
+        (),  # a tie counts as half a win for "winner", and "features" speaks of answers that are no ties
     )

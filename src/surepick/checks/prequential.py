@@ -9,12 +9,13 @@ log e = Σ log q(answer) − max over θ of the log-likelihood. Each q is fixed 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from surepick._arrays import Floats
+from surepick._arrays import Floats, Integers
 from surepick.checks.table import Answers, Check, Counted, e_value, exceeds
 from surepick.glm import probability_of_yes
 from surepick.glm.duality import duality_gap
@@ -50,11 +51,12 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
     Proved (docs/checks.md, 1) for any choice of questions: a true model is accused with probability at most `level`.
     """
     counted = answers.counted
-    experts = [Expert(strengths=(4.0, 16.0, 64.0))]
-    if 2 < len(answers.names) <= MOST_ITEMS:
-        own = ITEM_SPREAD * of_items(counted, len(answers.names))
-        experts.append(Expert(extra=own, strengths=(32.0, math.inf)))
-    nats = log_evidence(counted, experts)
+    pulls, wins = before(counted.place, counted.ones)
+    by_features, *by_items = fits_of_the_past(answers)
+    yes = [(wins + strength * by_features) / (pulls + strength) for strength in (4.0, 16.0, 64.0)]
+    for fitted in by_items:
+        yes += [(wins + 32.0 * fitted) / (pulls + 32.0), fitted]
+    nats = beyond_one_theta(counted, yes)
     alarm = exceeds(nats, level)
     if alarm:
         sentence = (
@@ -72,7 +74,19 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "One θ and the features explain all answers: P(yes) = 1/(1+exp(−xᵀθ)).",
         Guarantee.PROVED,
+        ("features",),
     )
+
+
+@lru_cache(maxsize=1)  # several checks of one table need them
+def fits_of_the_past(answers: Answers) -> tuple[Floats, ...]:
+    """For each decisive answer the probability of 1 by fits of those before: by features, and with scores of items."""
+    counted, items = answers.counted, len(answers.names)
+    experts = [Expert()]
+    # Not where the features alone can give every item its own score. It is decided by what is fixed beforehand.
+    if counted.rows.shape[1] + 1 < items <= MOST_ITEMS:
+        experts.append(Expert(extra=ITEM_SPREAD * of_items(counted, items)))
+    return tuple(forecasts(counted, expert) for expert in experts)
 
 
 def of_items(counted: Counted, count: int) -> Floats:
@@ -91,7 +105,7 @@ def drift(answers: Answers, *, level: float = 0.05) -> Check:
     Proved (docs/checks.md, 1), as for `misfit`.
     """
     experts = [Expert(forget=exponent) for exponent in FORGETTING]
-    nats = log_evidence(answers.counted, experts)
+    nats = beyond_one_theta(answers.counted, [forecasts(answers.counted, expert) for expert in experts])
     alarm = exceeds(nats, level)
     if alarm:
         sentence = (
@@ -100,39 +114,31 @@ def drift(answers: Answers, *, level: float = 0.05) -> Check:
         )
     else:
         sentence = "Early and late answers agree, as far as they can tell."
-    return Check("drift", level, alarm, e_value(nats), sentence, "One θ for all times.", Guarantee.PROVED)
+    return Check(
+        "drift", level, alarm, e_value(nats), sentence, "One θ for all times.", Guarantee.PROVED, ("features",)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """Predicts by a ridge fit of the features and of extra columns, and by earlier answers to the same question."""
+    """Predicts by a ridge fit of the features and of extra columns."""
 
     extra: Floats | None = None
     """Columns beside the features, one row per distinct question; their ridge weight is one."""
     ridge: float = 0.03
     """Ridge weight of the features, if the longest vector asked before had length one."""
-    strengths: tuple[float, ...] = (math.inf,)
-    """One predictor for each: how many answers to the same question weigh as much as the fit (inf: fit alone)."""
     forget: float = 0.0
     """Answer s of t weighs (s/t)^forget."""
 
 
-def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
+def beyond_one_theta(counted: Counted, predictions: Sequence[Floats]) -> float:
     """Nats by which the mixture of all predictors beats the best logistic model on the rows of `counted`.
 
-    Per expert one warm-started fit whenever the answers have grown by GROWTH, and one fit per starting time; O(p k²)
-    each for p distinct questions and k columns.
+    A predictor is the probability of 1 for each answer, stated before it. One fit per starting time.
     """
     if len(counted) == 0:
         return 0.0
-    pulls, wins = _before(counted)
-    sums = []
-    for expert in experts:
-        fitted = forecasts(counted, expert)
-        for strength in expert.strengths:
-            yes = fitted if math.isinf(strength) else (wins + strength * fitted) / (pulls + strength)
-            sums.append(np.cumsum(np.log(np.where(counted.ones == 1, yes, 1 - yes))))
-    gained = np.array(sums)
+    gained = np.cumsum(log_chances(counted, np.array(predictions)), axis=1)
     terms = []
     for j, start in enumerate(_starts(len(counted))):
         before = gained[:, start - 1] if start else 0.0
@@ -143,8 +149,16 @@ def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
     return float(logsumexp(terms))
 
 
+def log_chances(counted: Counted, yes: Floats) -> Floats:
+    """Log-probability of each answer where 1 was predicted with probability `yes`."""
+    return np.asarray(np.log(np.where(counted.ones == 1, yes, 1 - yes)))
+
+
 def forecasts(counted: Counted, expert: Expert) -> Floats:
-    """For each answer the probability of 1 by a fit of earlier answers, repeated when they have grown by GROWTH."""
+    """For each answer the probability of 1 by a fit of earlier answers, repeated when they have grown by GROWTH.
+
+    Each fit starts from the last one and takes O(p k²) for p distinct questions and k columns.
+    """
     count, features = counted.rows.shape
     extra = np.zeros((count, 0)) if expert.extra is None else expert.extra
     columns, lengths = np.hstack([counted.rows, extra]), norms(counted.rows)
@@ -202,13 +216,13 @@ def _starts(count: int) -> list[int]:
     return starts
 
 
-def _before(counted: Counted) -> tuple[Floats, Floats]:
-    """For each answer how often the same question was answered before, and how often with 1."""
-    order = np.argsort(counted.place, kind="stable")
-    place, ones = counted.place[order], counted.ones[order]
-    first = np.searchsorted(place, place)  # where the question begins among the sorted answers
+def before(place: Integers, ones: Integers) -> tuple[Floats, Floats]:
+    """For each answer how often the same place was answered before, and how often with 1."""
+    order = np.argsort(place, kind="stable")
+    place, ones = place[order], ones[order]
+    first = np.searchsorted(place, place)  # where the place begins among the sorted answers
     running = np.concatenate([[0], np.cumsum(ones)])
-    pulls, wins = np.empty((2, len(counted)))
+    pulls, wins = np.empty((2, len(place)))
     pulls[order] = np.arange(len(place)) - first
     wins[order] = running[:-1] - running[first]
     return pulls, wins

@@ -101,10 +101,27 @@ class Answers:
         return np.asarray(self.decisive & (self.items[:, 1] >= 0))
 
     @cached_property
+    def turned(self) -> Booleans:
+        """Which rows `counted` turns so that the smaller number comes first; a single item is never turned."""
+        return np.asarray(self.items[:, 0] > np.where(self.items[:, 1] >= 0, self.items[:, 1], len(self.names)))
+
+    @cached_property
+    def judge(self) -> Integers:
+        """A number for the judge of each row, in the order in which they appear; those without a name are one."""
+        number: dict[str | None, int] = {}
+        return np.array([number.setdefault(name, len(number)) for name in self.judges], dtype=np.int64)
+
+    @cached_property
+    def of_judges(self) -> dict[str, Booleans]:
+        """For every judge with a name, in the order of appearance: which of the decisive answers they gave."""
+        judge = self.judge[self.decisive]
+        number = dict(zip(self.judges, self.judge.tolist(), strict=True))
+        return {name: judge == place for name, place in number.items() if name is not None}
+
+    @cached_property
     def counted(self) -> "Counted":
         """Decisive answers on distinct questions, whichever way round a pair was shown."""
-        # A pair is turned so that the smaller number comes first; a single item is never turned.
-        turned = self.items[:, 0] > np.where(self.items[:, 1] >= 0, self.items[:, 1], len(self.names))
+        turned = self.turned
         items = np.where(turned[:, None], self.items[:, ::-1], self.items)
         vectors = np.where(turned[:, None], -self.vectors, self.vectors)
         return _counted(items, vectors, np.where(turned, 1 - self.said, self.said), self.decisive)
@@ -179,10 +196,10 @@ class Check:
     """What is doubted if it alarms."""
     guarantee: Guarantee
     """What stands behind the level."""
+    refutes: tuple[str, ...]
+    """The claims, of "winner" and "features", whose assumption an alarm contradicts (docs/checks.md)."""
     about: tuple[str, ...] = ()
     """The judges or items an alarm is about."""
-    refutes: tuple[str, ...] = ()
-    """The claims ("winner", "features") whose assumption an alarm contradicts."""
 
     @property
     def p_value(self) -> float:
@@ -191,7 +208,8 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self) | {"guarantee": str(self.guarantee), "about": list(self.about), "p_value": self.p_value}
+        lists = {"refutes": list(self.refutes), "about": list(self.about)}
+        return asdict(self) | lists | {"guarantee": str(self.guarantee), "p_value": self.p_value}
 
 
 def exceeds(log_e: float, level: float) -> bool:

@@ -80,11 +80,7 @@ class ItemScores:
         of answers; after 500 answers on ten items its means differ from a full refit by less than their deviations.
         """
         mean, var = self.gap(first, second)
-        mode = mean.copy()
-        for _ in range(NEWTON_STEPS):
-            p = probability_of_yes(mode)
-            step = ((wins - answers * p) - (mode - mean) / var) / (answers * p * (1 - p) + 1 / var)
-            mode += np.clip(step, -2.0, 2.0)  # many answers at once may overshoot where the curve is flat
+        mode = posterior_mode(mean, var, wins, answers)
         p = probability_of_yes(mode)
         information = answers * p * (1 - p)
         direction = self.covariance[:, :, first] - self.covariance[:, :, second]
@@ -121,3 +117,13 @@ class ItemScores:
         # An item far outside the others may be predicted to win with a probability that rounds to 1. Its logarithm is
         # kept finite, so that a scale which was that wrong loses its weight and nothing becomes undefined.
         return np.clip(probability_of_yes(mean / np.sqrt(1 + PROBIT * var)), LEAST_CHANCE, 1 - LEAST_CHANCE)
+
+
+def posterior_mode(mean: Floats, var: Floats, wins: float | Integers, answers: float = 1.0) -> Floats:
+    """Where the posterior of a gap ~ N(mean, var) peaks after `answers` comparisons with `wins`; by components."""
+    mode = mean.copy()
+    for _ in range(NEWTON_STEPS):
+        p = probability_of_yes(mode)
+        step = ((wins - answers * p) - (mode - mean) / var) / (answers * p * (1 - p) + 1 / var)
+        mode += np.clip(step, -2.0, 2.0)  # many answers at once may overshoot where the curve is flat
+    return mode

@@ -68,21 +68,31 @@ def parse_events(lines: Iterable[str | Event]) -> list[Event]:
 def answers_of(problem: Problem, log: Iterable[Mapping[str, Any]]) -> Answers:
     """The log as the table that checks read: questions with an answer, a tie or a skip, in the order asked.
 
-    Only the last word on a question counts; open questions are left out.
+    It ends before the first open question, so that later answers come after the earlier rows and not among them; an
+    order by arrival would not do, since how long an answer takes may depend on the answer. Late answers are left out:
+    they are no evidence, and would come among earlier rows. So are repeated answers that do not count. Otherwise the
+    last word on a question counts.
     """
     asked: dict[int, tuple[int, bool]] = {}
+    still_open: set[int] = set()
     said: dict[int, int] = {}
     judges: dict[int, str | None] = {}
     for event in log:
         kind, number = event["event"], event.get("id", 0)
         if kind == "question":
             asked[number] = event["measurement"], event["swapped"]
+            still_open.add(number)
         elif kind == "undo":
-            said.pop(number)
+            said.pop(number, None)  # nothing was read from a late answer
+            still_open.add(number)
         elif kind in ("answer", "tie", "skip"):
+            still_open.discard(number)
+            if event.get("late") or event.get("void"):
+                continue
             said[number] = code_of(event["answer"] if kind == "answer" else "tie" if kind == "tie" else None)
             judges[number] = event.get("judge")
-    rows = sorted(said)
+    end = min(still_open, default=len(asked) + 1)
+    rows = sorted(number for number in said if number < end)
     where = np.array([asked[row][0] for row in rows], dtype=np.int64)
     swapped = np.array([asked[row][1] for row in rows], dtype=np.bool_)
     items = problem.about[where]
