@@ -13,6 +13,7 @@ Features and past answers guide the search and size the bets (`glm.item_scores`)
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -95,56 +96,55 @@ class Winner:
         if (
             problem.obstacle is None
             and len(problem.items) > 1
-            and (problem.position or np.any(problem.about == NOTHING))
+            and (problem.position or np.any(problem.about[: problem.listed] == NOTHING))
         ):
             raise InvalidInput(
                 "The winner of comparisons needs questions that compare two items, without a position coordinate; "
                 "use Problem.from_pairs(items), or the policy Anytime for other questions."
             )
         items = len(problem.items)
-        # Items with a coordinate each share nothing: such features are no guide beyond the items' own record.
-        features = problem.points if problem.span.rank < items - 1 else None
         return WinnerState(
             problem,
             self.delta,
             self.epsilon,
             self.missing == "charged",
             WinnerEvidence.of(items),
-            ItemScores.of(features, items),
+            ItemScores.of(problem.guide, items),
         )
 
     def plan(self, state: "WinnerState", rng: np.random.Generator) -> Plan | Wait | Verdict:
         """The next question, whether or not earlier ones are open; or the final verdict."""
         state = state.evaluated
-        verdict = self.verdict(state)
-        if verdict.status.final:
-            return verdict
+        status, best, reason = self._conclusion(state)
+        if status.final:
+            return self._say(state, status, best, reason)
         if state.asked >= self.budget:
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
-            return replace(
-                verdict,
-                status=Status.BUDGET_SPENT,
-                reason=f"The budget of {self.budget:,} questions is spent. {verdict.reason} Raise the budget.",
-            )
+            spent = f"The budget of {self.budget:,} questions is spent. {reason} Raise the budget."
+            return self._say(state, Status.BUDGET_SPENT, best, spent)
         # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
         size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
         counts = _questions(state, min(size, self.budget - state.asked), rng)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
-        return self.stage_of(state, counts)
+        return self._stage(state, counts)
 
     def stage_of(self, state: "WinnerState", counts: Integers) -> Plan:
-        """A stage that asks each measurement `counts` times, whoever chose them.
+        """A stage that asks each measurement `counts` times, whoever chose them."""
+        return self._stage(state, {int(row): int(counts[row]) for row in np.flatnonzero(counts)})
 
-        The predictions are fixed here, from the answers that are in: factors may depend on answers to questions planned
-        before, and on nothing later. Questions of one stage are predicted alike.
+    def _stage(self, state: "WinnerState", counts: Mapping[int, int]) -> Plan:
+        """A stage with its predictions.
+
+        They are fixed here, from the answers that are in: factors may depend on answers to questions planned before,
+        and on nothing later. Questions of one stage are predicted alike.
         """
-        where = np.flatnonzero(counts)
+        where = np.array(sorted(counts), dtype=np.int64)
         memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
         if state.names_leader:
             memo["leader"] = state.leader
-        return Plan(len(state.stages), where, counts[where], memo)
+        return Plan(len(state.stages), where, np.array([counts[row] for row in where.tolist()]), memo)
 
     def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
         """The state after this stage was planned; stages answered by then are evaluated for good."""
@@ -164,23 +164,25 @@ class Winner:
     def verdict(self, state: "WinnerState") -> Verdict:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
         state = state.evaluated
+        return self._say(state, *self._conclusion(state))
+
+    def _conclusion(self, state: "WinnerState") -> tuple[Status, int, str]:
+        """Status, best item and reason of the verdict, without what takes time with the number of stages."""
         problem, alive = state.problem, state.alive
         if problem.obstacle is not None:
-            return self._say(state, Status.NOT_IDENTIFIABLE, 0, problem.obstacle)
+            return Status.NOT_IDENTIFIABLE, 0, problem.obstacle
         if len(alive) == 1:
             # Already proved under (W); a spent budget must not take that back.
             if not len(state.unconfirmed) or state.asked >= self.budget:
-                return self._say(state, Status.CERTAIN, int(alive[0]))
-            return self._say(
-                state,
+                return Status.CERTAIN, int(alive[0]), ""
+            return (
                 Status.OPEN,
                 int(alive[0]),
                 "One item is left; whether it loses to an excluded one, as in a circle, is still being asked.",
             )
         if len(alive) == 0:
             # Under (W) this has probability at most delta: the assumption itself is refuted.
-            return self._say(
-                state,
+            return (
                 Status.NO_WINNER,
                 state.leader,
                 "Every item was excluded: no item wins each of its comparisons at least half the time. Preferences may "
@@ -191,17 +193,16 @@ class Winner:
             named.against for named in state.named if named.against in alive and not len(state.rivals_of(named))
         ]
         if good_enough:
-            return self._say(state, Status.WITHIN_EPSILON, good_enough[0])
+            return Status.WITHIN_EPSILON, good_enough[0], ""
         leader = state.leader
-        return self._say(
-            state,
+        return (
             Status.OPEN,
             leader,
             f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best of them with "
             f"probability about {state.beliefs.chance_of_best(leader, alive[alive != leader]):.2f} (heuristic).",
         )
 
-    def _say(self, state: "WinnerState", status: Status, best: int, reason: str = "") -> Verdict:
+    def _say(self, state: "WinnerState", status: Status, best: int, reason: str) -> Verdict:
         """The verdict; rivals with the least evidence against them first."""
         problem, reached = state.problem, state.evidence.reached
         order = [item for item in np.argsort(reached, kind="stable").tolist() if item != best]
@@ -215,7 +216,7 @@ class Winner:
             surviving=tuple(problem.names[item] for item in state.alive),
             delta=self.delta,
             epsilon=self.epsilon,
-            questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
+            questions_by_stage=tuple(stage.answers for stage in evaluated),
             policy=self.name,
             guarantee=self.guarantee,
             statement=WITHIN if status is Status.WITHIN_EPSILON else self.statement,
@@ -339,13 +340,13 @@ class WinnerState:
             [
                 item
                 for item in range(len(self.problem.items))
-                if (survivor, item) in self.problem.comparing and not self._is_confirmed(survivor, item)
+                if self.problem.comparison[survivor, item] != NOTHING and not self._is_confirmed(survivor, item)
             ],
             dtype=np.int64,
         )
 
     def _is_confirmed(self, survivor: int, item: int) -> bool:
-        measurement = self.problem.comparing[survivor, item]
+        measurement = int(self.problem.comparison[survivor, item])
         asked, wins = self.record.get(measurement, (0, 0))
         if self.problem.about[measurement, 0] != survivor:
             wins = asked - wins
@@ -400,15 +401,15 @@ def _both(shares: Sequence[float]) -> Predicted:
     return (model, 1 - model), (own, 1 - own)
 
 
-def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integers | None:
-    """How often to ask each comparison: the leader against rivals drawn by how likely they are to be as good.
+def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> dict[int, int] | None:
+    """Which comparisons to ask, and how often: the leader against rivals drawn by how likely they are to be as good.
 
     A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
     starves rivals that were unlucky early. None where the questions out are expected to exclude every rival.
     """
     if len(state.alive) == 1:
         return _confirming_questions(state)
-    leader, beliefs, comparing = state.leader, state.beliefs, state.problem.comparing
+    leader, beliefs = state.leader, state.beliefs
     rivals = state.alive[state.alive != leader]
     for named in state.named:
         if named.against == leader:
@@ -419,31 +420,28 @@ def _questions(state: WinnerState, size: int, rng: np.random.Generator) -> Integ
     scores = beliefs.scores()
     z = np.maximum(scores[leader] - scores[wanting], 0.0) / beliefs.deviations_from(leader)[wanting]
     odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
-    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-    for rival, times in zip(wanting.tolist(), rng.multinomial(size, odds / odds.sum()), strict=True):
-        if times:
-            counts[_comparison(comparing, beliefs, leader, rival)] += times
+    times = rng.multinomial(size, odds / odds.sum())
+    counts = Counter[int]()  # two rivals that the leader cannot meet may be compared with one another
+    for drawn in np.flatnonzero(times).tolist():
+        counts[_comparison(state.problem, beliefs, leader, int(wanting[drawn]))] += int(times[drawn])
     return counts
 
 
-def _confirming_questions(state: WinnerState) -> Integers | None:
+def _confirming_questions(state: WinnerState) -> dict[int, int] | None:
     """One comparison of the last survivor that needs it and is not out already; None where all of them are out."""
     out = {row for stage in state.stages[state.evaluated_stages :] for row in stage.plan.measurements.tolist()}
-    rows = (state.problem.comparing[int(state.alive[0]), item] for item in state.unconfirmed.tolist())
+    rows = state.problem.comparison[int(state.alive[0]), state.unconfirmed].tolist()
     row = next((row for row in rows if row not in out), None)
-    if row is None:
-        return None
-    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-    counts[row] = 1
-    return counts
+    return None if row is None else {row: 1}
 
 
-def _comparison(comparing: Mapping[tuple[int, int], int], beliefs: ItemScores, leader: int, rival: int) -> int:
+def _comparison(problem: Problem, beliefs: ItemScores, leader: int, rival: int) -> int:
     """The comparison of leader and rival, or, where it cannot be asked, of the rival and who beats it likeliest."""
-    if (leader, rival) in comparing:
-        return comparing[leader, rival]
-    opponents = [second for first, second in comparing if first == rival]
-    return comparing[max(opponents, key=lambda opponent: beliefs.predict(opponent, rival)), rival]
+    possible = problem.comparison[rival]
+    if possible[leader] == NOTHING:
+        opponents = np.argsort(possible)[np.count_nonzero(possible == NOTHING) :]  # in the order of the questions
+        leader = max(opponents.tolist(), key=lambda opponent: beliefs.predict(opponent, rival))
+    return int(possible[leader])
 
 
 def _expected_nats(state: WinnerState) -> Floats:

@@ -388,7 +388,7 @@ class Session:
         first, second = (None if item < 0 else self.problem.names[item] for item in self.problem.about[measurement])
         if swapped:
             first, second = second, first
-        vector = self.problem.measurements[measurement]
+        vector = self.problem.vectors(measurement)
         self._questions[event["id"]] = Question(
             event["id"], event["stage"], measurement, -vector if swapped else vector, first, second, swapped
         )
