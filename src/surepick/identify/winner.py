@@ -203,9 +203,11 @@ class Winner:
         )
 
     def _say(self, state: "WinnerState", status: Status, best: int, reason: str) -> Verdict:
-        """The verdict; rivals with the least evidence against them first."""
+        """The verdict; rivals that are not excluded first, those of the highest estimated score before others."""
         problem, reached = state.problem, state.evidence.reached
-        order = [item for item in np.argsort(reached, kind="stable").tolist() if item != best]
+        # Not by the evidence: it also depends on how often an item was asked about, and of many it is nothing yet.
+        excluded = ~np.isin(np.arange(len(problem.items)), state.alive)
+        order = [item for item in np.lexsort((-state.scores.scores(), excluded)).tolist() if item != best]
         # A winner has log-odds of at least 0 against everybody. A leader within epsilon is bounded against the winner
         # only, and which item that is stays open.
         low = 0.0 if status is Status.CERTAIN else -math.inf
