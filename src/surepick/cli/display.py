@@ -201,9 +201,19 @@ def _claim(outcome: Outcome, console: Console) -> Text:
                 "\nThe truth, which the search never saw: ", named(items, outcome.truth, console), f" ({right})."
             )
         )
-    if outcome.remaining:
-        said.append(f"\n{outcome.remaining:,} recorded votes were not used.")
+    if outcome.recorded is not None:
+        said.append(f"\n{_votes_used(outcome)}")
     return said
+
+
+def _votes_used(outcome: Outcome) -> str:
+    """How many recorded votes count, and what became of the others."""
+    assert outcome.recorded is not None
+    named = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
+    if outcome.remaining:
+        named.append(f"{outcome.remaining:,} not used")
+    counted = f"{len(outcome.recorded.said):,} votes, {outcome.verdict.questions:,} counted"
+    return f"{counted}: {', '.join(named)}." if named else f"{counted}."
 
 
 def _print_comparison(console: Console, outcome: Outcome) -> None:

@@ -81,7 +81,9 @@ class ItemScores:
         """Mean and variance of score_first − score_second under each scale."""
         e, mean, variance = self.pending, self.mean, self.variance
         together = self.written[:, first, second] - np.einsum("ks,ks->s", e[:, :, first], e[:, :, second])
-        return mean[:, first] - mean[:, second], variance[:, first] + variance[:, second] - 2 * together
+        # After very many answers what is left of the variance may be lost to rounding.
+        gap = np.maximum(variance[:, first] + variance[:, second] - 2 * together, 1e-12)
+        return mean[:, first] - mean[:, second], gap
 
     def covariance_with(self, item: int) -> Floats:
         """Covariance of every item's score with this one's under each scale."""

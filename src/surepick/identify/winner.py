@@ -132,6 +132,7 @@ class Winner:
 
     def stage_of(self, state: "WinnerState", counts: Integers) -> Plan:
         """A stage that asks each measurement `counts` times, whoever chose them."""
+        state = state.evaluated  # the answers that are in, counted once
         return self._stage(state, {int(row): int(counts[row]) for row in np.flatnonzero(counts)})
 
     def _stage(self, state: "WinnerState", counts: Mapping[int, int]) -> Plan:
