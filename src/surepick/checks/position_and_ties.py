@@ -40,7 +40,7 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
     else:
         shown = answers.as_shown
         pairs = (shown.items[:, 1] >= 0).astype(float)[:, None]
-        nats = log_evidence(shown, [Expert(extra=pairs)]) if count else 0.0
+        nats = log_evidence(shown, [Expert(extra=pairs)], same=answers.counted) if count else 0.0
         assumption = "One θ and the features explain all answers, and the order shown does not matter."
     alarm = exceeds(nats, level)
     share = f"{first / count:.0%} of {count:,} comparisons" if count else "no comparison yet"

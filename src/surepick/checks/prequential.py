@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -20,7 +21,7 @@ from surepick.glm import probability_of_yes
 from surepick.glm.duality import duality_gap
 from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
-from surepick.linalg import norms, span_of
+from surepick.linalg import Span, norms, span_of
 
 GROWTH = 0.15
 """A predictor is fitted again when answers have grown by this share."""
@@ -50,10 +51,15 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
     Proved (docs/checks.md, 1) for any choice of questions: a true model is accused with probability at most `level`.
     """
     counted = answers.counted
-    experts = [Expert(strengths=(4.0, 16.0, 64.0))]
+    by_question, by_item = (4.0, 16.0, 64.0), (32.0, math.inf)
+    experts = [Expert(strengths=by_question)]
     if 2 < len(answers.names) <= MOST_ITEMS:
-        own = ITEM_SPREAD * of_items(counted, len(answers.names))
-        experts.append(Expert(extra=own, strengths=(32.0, math.inf)))
+        own = of_items(counted, len(answers.names))
+        if own.shape == counted.rows.shape and np.array_equal(own, counted.rows):
+            # Without features the items' own coordinates are there already: a second copy would predict the same.
+            experts = [Expert(strengths=(*by_question, *by_item))]
+        else:
+            experts.append(Expert(extra=ITEM_SPREAD * own, strengths=by_item))
     nats = log_evidence(counted, experts)
     alarm = exceeds(nats, level)
     if alarm:
@@ -117,8 +123,11 @@ class Expert:
     """Answer s of t weighs (s/t)^forget."""
 
 
-def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
+def log_evidence(counted: Counted, experts: Sequence[Expert], same: Counted | None = None) -> float:
     """Nats by which the mixture of all predictors beats the best logistic model on the rows of `counted`.
+
+    `same` has the same answers in the same order with some questions turned round, which changes no likelihood: the
+    highest ones, if they are known of it, are not computed again.
 
     Per expert one warm-started fit whenever the answers have grown by GROWTH, and one fit per starting time; O(p k²)
     each for p distinct questions and k columns.
@@ -134,10 +143,11 @@ def log_evidence(counted: Counted, experts: Sequence[Expert]) -> float:
             sums.append(np.cumsum(np.log(np.where(counted.ones == 1, yes, 1 - yes))))
     gained = np.array(sums)
     terms = []
-    for j, start in enumerate(_starts(len(counted))):
+    for j, (start, best) in enumerate(
+        zip(_starts(len(counted)), _highest_from_each_start(counted if same is None else same), strict=True)
+    ):
         before = gained[:, start - 1] if start else 0.0
         mixed = float(logsumexp(gained[:, -1] - before)) - math.log(len(gained))
-        best = highest_likelihood(counted.rows, *counted.of(slice(start, None)))
         # Starting time j has the weight 1/((j+1)(j+2)); these sum to one.
         terms.append(mixed - best - math.log((j + 1) * (j + 2)))
     return float(logsumexp(terms))
@@ -167,22 +177,40 @@ def forecasts(counted: Counted, expert: Expert) -> Floats:
     return np.clip(result, CERTAIN, 1 - CERTAIN)
 
 
-def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
-    """A proved upper bound of the log-likelihood over all θ, even where no θ attains it; exact up to rounding."""
+_HIGHEST: "WeakKeyDictionary[Counted, tuple[float, ...]]" = WeakKeyDictionary()
+"""What misfit and drift both need: the fits are most of their time."""
+
+
+def _highest_from_each_start(counted: Counted) -> tuple[float, ...]:
+    """`highest_likelihood` of the answers from each starting time on."""
+    if counted not in _HIGHEST:
+        span = span_of(counted.rows) if counted.rows.any() else None
+        _HIGHEST[counted] = tuple(
+            highest_likelihood(counted.rows, *counted.of(slice(start, None)), span) for start in _starts(len(counted))
+        )
+    return _HIGHEST[counted]
+
+
+def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats, span: Span | None = None) -> float:
+    """A proved upper bound of the log-likelihood over all θ, even where no θ attains it; exact up to rounding.
+
+    `span`, of all rows, saves finding that of the rows asked; where these span less, the bound is found in their own.
+    """
     asked = pulls > 0
     # One probability for every question, free of θ: an upper bound of any model's likelihood.
     saturated = float(np.sum(xlogy(wins, wins / np.maximum(pulls, 1))))
     saturated += float(np.sum(xlogy(pulls - wins, 1 - wins / np.maximum(pulls, 1))))
     if not rows[asked].any():
         return -float(pulls.sum()) * math.log(2)
-    span = span_of(rows[asked])
-    problem = CountProblem(span.coordinates(rows[asked]), pulls[asked], wins[asked])
-    for ridge in RIDGES:
-        found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
-        # Loss less duality gap is below the least loss, wherever the iteration stopped.
-        gap = duality_gap(problem, found.theta)
-        if gap < 0.1:
-            return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
+    for basis in (span, None) if span is not None else (None,):
+        inside = (basis or span_of(rows[asked])).coordinates(rows[asked])
+        problem = CountProblem(inside, pulls[asked], wins[asked])
+        for ridge in RIDGES[:1] if basis is not None else RIDGES:
+            found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
+            # Loss less duality gap is below the least loss, wherever the iteration stopped.
+            gap = duality_gap(problem, found.theta)
+            if gap < 0.1:
+                return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
     return saturated
 
 

@@ -101,6 +101,10 @@ class LiveDisplay:
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal:
             self._live.start()
+            # Planning the first question about very many items takes a second or two.
+            self._live.update(
+                Text(f"{len(self._items.names):,} items; the first question is being planned."), refresh=True
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
