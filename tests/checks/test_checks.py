@@ -58,7 +58,7 @@ def test_the_mean_e_value_is_at_most_one_under_adaptive_questions(name: str) -> 
 def test_predictors_alone_have_mean_one_and_one_that_looks_ahead_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the true θ instead of the best one the mean is exactly one; fitted with hindsight it is not."""
 
-    def at_the_truth(rows: np.ndarray, pulls: np.ndarray, wins: np.ndarray) -> float:
+    def at_the_truth(rows: np.ndarray, pulls: np.ndarray, wins: np.ndarray, _: object = None) -> float:
         return -Tally(rows, pulls.astype(int), wins.astype(int)).loss(THETA)
 
     monkeypatch.setattr("surepick.checks.prequential.highest_likelihood", at_the_truth)

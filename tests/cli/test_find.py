@@ -347,13 +347,37 @@ def test_votes_in_the_order_of_the_file_are_stages_of_one(folder, rng):
     assert any("order in which they were asked" in sentence for sentence in fields["assumptions"])
 
 
-@pytest.mark.parametrize(("policy", "budget"), [("anytime", 20), ("uniform", 400)])
-def test_a_verdict_says_when_votes_may_be_reordered(folder, rng, policy, budget):
-    (folder / "votes.csv").write_text(many_votes(rng, 300 if policy == "uniform" else 20))
-    fields = found(
-        folder / "items.csv", "--answers", folder / "votes.csv", "--policy", policy, "--budget", budget, code=1
-    )
-    assert any("fixed before the votes" in sentence for sentence in fields["assumptions"])
+@pytest.mark.parametrize(
+    ("words", "votes", "condition"),
+    [
+        (("--policy", "anytime", "--budget", 20), 20, "order in which they were asked"),
+        (("--assume", "winner", "--budget", 20), 20, "order in which they were asked"),
+        (("--policy", "anytime", "--budget", 20, "--order", "policy"), 20, "fixed before the votes"),
+        (("--policy", "anytime", "--delta", 1e-300), 2_001, "fixed before the votes"),
+        (("--policy", "uniform", "--budget", 400), 300, "fixed before the votes"),
+    ],
+)
+def test_a_verdict_names_the_condition_of_the_order_used(folder, rng, words, votes, condition):
+    (folder / "votes.csv").write_text(many_votes(rng, votes))
+    fields = found(folder / "items.csv", "--answers", folder / "votes.csv", *words, code=1)
+    assert any(condition in sentence for sentence in fields["assumptions"])
+
+
+@pytest.mark.parametrize("words", [("--assume", "winner"), ("--no-features",)])
+def test_items_without_votes_are_left_out_with_a_sentence(folder, rng, words):
+    votes = [line for line in many_votes(rng, 700).splitlines() if "a," not in line[:4] or line.startswith("item")]
+    assert not any("a" in line.split(",")[:2] for line in votes[1:])
+    (folder / "votes.csv").write_text("\n".join(votes) + "\n")
+    fields = found(folder / "items.csv", "--answers", folder / "votes.csv", *words)
+    assert (fields["best"], fields["status"]) == ("b", "certain")
+    assert "a" not in [rival["item"] for rival in fields["rivals"]]
+    assert any("no vote on 'a'" in sentence for sentence in fields["left_out"])
+
+
+def test_the_outcome_counts_the_votes(folder):
+    (folder / "votes.csv").write_text(VOTES)
+    result = CliRunner().invoke(app, ["find", str(folder / "items.csv"), "--answers", str(folder / "votes.csv")])
+    assert "5 votes, 3 counted: 1 tie, 1 skip." in result.output
 
 
 def test_votes_that_count_are_not_a_warm_start(folder, rng, capsys, monkeypatch):

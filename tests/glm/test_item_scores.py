@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from surepick.glm.item_scores import OWN_SCALES, ItemScores
+from surepick.glm.item_scores import OWN_SCALES, PENDING, ItemScores
 
 ANSWERS = {
     "one win": [(0, 1, 1.0, 1.0)],
@@ -119,3 +119,17 @@ def test_an_item_far_outside_the_others_breaks_nothing():
         assert np.all(np.isfinite(belief.weights))
         assert np.all(np.isfinite(belief.scores()))
         assert 0 < belief.predict(40, 1) < 1
+
+
+@pytest.mark.parametrize("features", [None, np.random.default_rng(5).normal(size=(12, 3))])
+def test_when_the_covariance_is_written_out_makes_no_difference(monkeypatch, rng, features):
+    answers = [(*rng.choice(12, 2, replace=False), float(rng.integers(2)), 1.0) for _ in range(100)]
+    rarely = updated(answers, items=12, features=features)
+    assert 0 < len(rarely.pending) < PENDING
+    monkeypatch.setattr("surepick.glm.item_scores.PENDING", 1)
+    always = updated(answers, items=12, features=features)
+    assert len(always.pending) == 0
+    np.testing.assert_allclose(rarely.scores(), always.scores(), atol=1e-12)
+    np.testing.assert_allclose(rarely.deviations_from(3), always.deviations_from(3), atol=1e-9)
+    np.testing.assert_allclose(always.variance, np.einsum("gii->gi", always.written), atol=1e-12)
+    assert rarely.predict(1, 2) == pytest.approx(always.predict(1, 2), abs=1e-12)

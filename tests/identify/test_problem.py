@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surepick import InvalidInput, NotIdentifiable, Problem
+from surepick import InvalidInput, NotIdentifiable, Problem, Session
+from surepick.identify import Winner
 
 
 def test_pairs_measure_differences_and_know_their_items() -> None:
@@ -127,3 +128,72 @@ def test_bad_input_gets_a_sentence(make: object, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as caught:
         make()
     assert str(caught.value).endswith(".")
+
+
+@pytest.fixture
+def few_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds for more than 200 items holds for more than 4 here."""
+    monkeypatch.setattr("surepick.identify.problem.ALL_PAIRS", 6)
+    monkeypatch.setattr("surepick.identify.problem.SAMPLED_PAIRS", 9)
+
+
+@pytest.mark.usefixtures("few_listed")
+@pytest.mark.parametrize("own", [True, False])
+def test_every_pair_of_very_many_items_can_be_asked(rng: np.random.Generator, own: bool) -> None:
+    problem = Problem.from_pairs([f"i{number}" for number in range(8)] if own else rng.normal(size=(8, 2)))
+    assert (len(problem.measurements), problem.listed, len(problem.about)) == (9, 9, 28)
+    assert {tuple(sorted(pair)) for pair in problem.about.tolist()} == {(i, j) for j in range(8) for i in range(j)}
+    np.testing.assert_array_equal(problem.vectors(np.arange(9)), problem.measurements)
+    for i, j in problem.about.tolist():
+        row = problem.comparison[i, j]
+        assert row == problem.comparison[j, i]
+        np.testing.assert_array_equal(problem.vectors(row), problem.items[i] - problem.items[j])
+    written = json.loads(json.dumps(problem.to_json()))
+    assert len(written["about"]) == 9
+    assert (written["items"] == "identity") is own
+    again = Problem.from_json(written)
+    np.testing.assert_array_equal(again.about, problem.about)
+    np.testing.assert_array_equal(again.items, problem.items)
+    assert problem.obstacle is None
+
+
+@pytest.mark.usefixtures("few_listed")
+@pytest.mark.parametrize("words", [{"pairs": 5}, {"pairs": [(0, 1), (1, 2)]}, {"position": True}])
+def test_pairs_that_were_chosen_are_the_only_ones(words: dict[str, object]) -> None:
+    problem = Problem.from_pairs(np.eye(6), **words)  # type: ignore[arg-type]
+    assert problem.listed == len(problem.about)
+    assert "every_pair" not in problem.to_json()
+
+
+@pytest.mark.usefixtures("few_listed")
+def test_winner_compares_pairs_that_are_not_listed_and_its_log_replays() -> None:
+    session = Session(Problem.from_pairs([f"i{number}" for number in range(12)]), Winner(), seed=3)
+    while questions := session.ask(1):
+        shown = (questions[0].first, questions[0].second)
+        session.tell(questions[0].id, int(max(shown, key=lambda name: int(str(name)[1:])) == shown[0]))
+    verdict = session.verdict()
+    assert (verdict.status, verdict.best) == ("certain", "i11")
+    assert any(question.measurement >= session.problem.listed for question in session.questions.values())
+    again = Session.replay(session.to_lines())
+    assert again.verdict().to_json() == verdict.to_json()
+    np.testing.assert_array_equal(again.questions[5].vector, session.questions[5].vector)
+
+
+def test_a_thousand_items_are_asked_about_without_their_matrix_or_its_rank() -> None:
+    problem = Problem.from_pairs([f"i{number}" for number in range(1000)])
+    session = Session(problem, Winner())
+    assert len(session.ask(1)) == 1
+    assert not {"measurements", "span", "rows"} & set(vars(problem))
+    assert len(session.to_lines()[0]) < 200_000
+
+
+def test_a_winners_rivals_are_those_in_play_by_score() -> None:
+    session = Session(Problem.from_pairs([f"i{number}" for number in range(10)]), Winner(), seed=1)
+    for _ in range(60):
+        (question,) = session.ask(1)
+        session.tell(question.id, int(int(str(question.first)[1:]) > int(str(question.second)[1:])))
+    verdict = session.verdict()
+    scores = session.progress()[0].evaluated.scores.scores()
+    closest = [(rival.name not in verdict.surviving, -scores[int(rival.name[1:])]) for rival in verdict.rivals]
+    assert 1 < len(verdict.surviving) < 10
+    assert closest == sorted(closest)

@@ -42,7 +42,8 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
     else:
         shown = answers.as_shown
         pairs = (shown.items[:, 1] >= 0).astype(float)[:, None]
-        nats = beyond_one_theta(shown, [forecasts(shown, Expert(extra=pairs))]) if count else 0.0
+        predicted = [forecasts(shown, Expert(extra=pairs))] if count else []
+        nats = beyond_one_theta(shown, predicted, same=answers.counted) if count else 0.0
         assumption = "One θ and the features explain all answers, and the order shown does not matter."
         refutes = ("features", "winner")
     alarm = exceeds(nats, level)

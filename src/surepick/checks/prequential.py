@@ -9,19 +9,18 @@ log e = Σ log q(answer) − max over θ of the log-likelihood. Each q is fixed 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from surepick._arrays import Floats, Integers
-from surepick.checks.table import Answers, Check, Counted, e_value, exceeds
+from surepick.checks.table import Answers, Check, Counted, e_value, exceeds, once_per_table
 from surepick.glm import probability_of_yes
 from surepick.glm.duality import duality_gap
 from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
-from surepick.linalg import norms, span_of
+from surepick.linalg import Span, norms, span_of
 
 GROWTH = 0.15
 """A predictor is fitted again when answers have grown by this share."""
@@ -78,7 +77,7 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
     )
 
 
-@lru_cache(maxsize=1)  # several checks of one table need them
+@once_per_table
 def fits_of_the_past(answers: Answers) -> tuple[Floats, ...]:
     """For each decisive answer the probability of 1 by fits of those before: by features, and with scores of items."""
     counted, items = answers.counted, len(answers.names)
@@ -131,19 +130,22 @@ class Expert:
     """Answer s of t weighs (s/t)^forget."""
 
 
-def beyond_one_theta(counted: Counted, predictions: Sequence[Floats]) -> float:
+def beyond_one_theta(counted: Counted, predictions: Sequence[Floats], same: Counted | None = None) -> float:
     """Nats by which the mixture of all predictors beats the best logistic model on the rows of `counted`.
 
-    A predictor is the probability of 1 for each answer, stated before it. One fit per starting time.
+    A predictor is the probability of 1 for each answer, stated before it. `same` has the same answers in the same order
+    with some questions turned round, which changes no likelihood: the highest ones, if they are known of it, are not
+    computed again. One fit per starting time.
     """
     if len(counted) == 0:
         return 0.0
     gained = np.cumsum(log_chances(counted, np.array(predictions)), axis=1)
     terms = []
-    for j, start in enumerate(_starts(len(counted))):
+    for j, (start, best) in enumerate(
+        zip(_starts(len(counted)), _highest_from_each_start(counted if same is None else same), strict=True)
+    ):
         before = gained[:, start - 1] if start else 0.0
         mixed = float(logsumexp(gained[:, -1] - before)) - math.log(len(gained))
-        best = highest_likelihood(counted.rows, *counted.of(slice(start, None)))
         # Starting time j has the weight 1/((j+1)(j+2)); these sum to one.
         terms.append(mixed - best - math.log((j + 1) * (j + 2)))
     return float(logsumexp(terms))
@@ -181,22 +183,35 @@ def forecasts(counted: Counted, expert: Expert) -> Floats:
     return np.clip(result, CERTAIN, 1 - CERTAIN)
 
 
-def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats) -> float:
-    """A proved upper bound of the log-likelihood over all θ, even where no θ attains it; exact up to rounding."""
+@once_per_table  # misfit and drift both need them, and the fits are most of their time
+def _highest_from_each_start(counted: Counted) -> tuple[float, ...]:
+    """`highest_likelihood` of the answers from each starting time on."""
+    span = span_of(counted.rows) if counted.rows.any() else None
+    return tuple(
+        highest_likelihood(counted.rows, *counted.of(slice(start, None)), span) for start in _starts(len(counted))
+    )
+
+
+def highest_likelihood(rows: Floats, pulls: Floats, wins: Floats, span: Span | None = None) -> float:
+    """A proved upper bound of the log-likelihood over all θ, even where no θ attains it; exact up to rounding.
+
+    `span`, of all rows, saves finding that of the rows asked; where these span less, the bound is found in their own.
+    """
     asked = pulls > 0
     # One probability for every question, free of θ: an upper bound of any model's likelihood.
     saturated = float(np.sum(xlogy(wins, wins / np.maximum(pulls, 1))))
     saturated += float(np.sum(xlogy(pulls - wins, 1 - wins / np.maximum(pulls, 1))))
     if not rows[asked].any():
         return -float(pulls.sum()) * math.log(2)
-    span = span_of(rows[asked])
-    problem = CountProblem(span.coordinates(rows[asked]), pulls[asked], wins[asked])
-    for ridge in RIDGES:
-        found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
-        # Loss less duality gap is below the least loss, wherever the iteration stopped.
-        gap = duality_gap(problem, found.theta)
-        if gap < 0.1:
-            return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
+    for basis in (span, None) if span is not None else (None,):
+        inside = (basis or span_of(rows[asked])).coordinates(rows[asked])
+        problem = CountProblem(inside, pulls[asked], wins[asked])
+        for ridge in RIDGES[:1] if basis is not None else RIDGES:
+            found = problem.solve(ridge=ridge * problem.longest**2, start=None, tolerance=1e-7, max_iterations=100)
+            # Loss less duality gap is below the least loss, wherever the iteration stopped.
+            gap = duality_gap(problem, found.theta)
+            if gap < 0.1:
+                return min(saturated, gap - found.loss) + 1e-9 * (1 + abs(found.loss))
     return saturated
 
 

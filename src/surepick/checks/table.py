@@ -1,10 +1,11 @@
 """What checks read, the table of answers, and what they return."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -210,6 +211,23 @@ class Check:
         """As plain values."""
         lists = {"refutes": list(self.refutes), "about": list(self.about)}
         return asdict(self) | lists | {"guarantee": str(self.guarantee), "p_value": self.p_value}
+
+
+Table = TypeVar("Table")
+Found = TypeVar("Found")
+
+
+def once_per_table(compute: Callable[[Table], Found]) -> Callable[[Table], Found]:
+    """The function, computed once for each table that several checks read; nothing is kept longer than its table."""
+    known: WeakKeyDictionary[Table, Found] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def found(table: Table) -> Found:
+        if table not in known:
+            known[table] = compute(table)
+        return known[table]
+
+    return found
 
 
 def exceeds(log_e: float, level: float) -> bool:

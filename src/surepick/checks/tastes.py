@@ -7,14 +7,13 @@ model; beating the first says that it is the judges who differ, and who does (do
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import logit, softmax
 
 from surepick._arrays import Booleans, Floats, Integers
 from surepick.checks.prequential import CERTAIN, before, beyond_one_theta, fits_of_the_past, log_chances
-from surepick.checks.table import Answers, Check, e_value, exceeds
+from surepick.checks.table import Answers, Check, e_value, exceeds, once_per_table
 from surepick.glm import probability_of_yes
 from surepick.glm.item_scores import PROBIT, posterior_mode
 from surepick.guarantee import Guarantee
@@ -75,7 +74,7 @@ def judges_differ(answers: Answers, *, level: float = 0.05) -> Check:
     )
 
 
-@lru_cache(maxsize=1)  # of the table that is being checked; `repeats` needs them too
+@once_per_table
 def in_common(answers: Answers) -> Floats:
     """For each decisive answer the probability of 1 by earlier answers of all judges, whoever is asked now.
 
@@ -98,7 +97,7 @@ def in_common(answers: Answers) -> Floats:
     return np.asarray(np.clip(np.sum(softmax(past, axis=0) * yes, axis=0), CERTAIN, 1 - CERTAIN))
 
 
-@lru_cache(maxsize=1)
+@once_per_table
 def with_own_taste(answers: Answers) -> Floats:
     """For each decisive answer the probability of 1 by `in_common` and by how its judge deviated from it before.
 

@@ -101,6 +101,10 @@ class LiveDisplay:
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal:
             self._live.start()
+            # Planning the first question about very many items takes a second or two.
+            self._live.update(
+                Text(f"{len(self._items.names):,} items; the first question is being planned."), refresh=True
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -205,8 +209,8 @@ def _claim(outcome: Outcome, console: Console) -> Text:
                 "\nThe truth, which the search never saw: ", named(items, outcome.truth, console), f" ({right})."
             )
         )
-    if outcome.remaining:
-        said.append(f"\n{outcome.remaining:,} recorded votes were not used.")
+    if outcome.recorded is not None:
+        said.append(f"\n{_votes_used(outcome)}")
     return said
 
 
@@ -231,6 +235,16 @@ def _print_claims(console: Console, outcome: Outcome) -> None:
             style="bold" if claim.ends_search else None,
         )
     console.print(grid)
+
+
+def _votes_used(outcome: Outcome) -> str:
+    """How many recorded votes count, and what became of the others."""
+    assert outcome.recorded is not None
+    named = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
+    if outcome.remaining:
+        named.append(f"{outcome.remaining:,} not used")
+    counted = f"{len(outcome.recorded.said):,} votes, {outcome.verdict.questions:,} counted"
+    return f"{counted}: {', '.join(named)}." if named else f"{counted}."
 
 
 def _print_comparison(console: Console, outcome: Outcome) -> None:

@@ -63,6 +63,12 @@ LEAST_PER_ITEM = 5
 MUCH_CHEAPER = 10
 """How many times fewer questions of the other claim are pointed out in the first line."""
 
+ORDER_HELP = (
+    "With --answers: take the votes in the order of the file, or choose them in the policy's order. Default: file, "
+    "which leaves fewer rivals where votes run out, and is valid if the file is in the order of asking. It is policy "
+    "for anytime with more than 2,000 votes, since one vote at a time takes long, and for policies that need it."
+)
+
 WHO = "Who answers (exactly one)"
 MODEL = "With --llm"
 
@@ -147,10 +153,7 @@ def find(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    order: Annotated[
-        Order,
-        typer.Option(help="With --answers: ask in the policy's order, or use the votes in the file's order."),
-    ] = "policy",
+    order: Annotated[Order | None, typer.Option(help=ORDER_HELP, show_default=False)] = None,
     theta: Annotated[
         Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")
     ] = None,
@@ -259,7 +262,8 @@ def find(
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
     given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
     known = {name: value for name, value in given.items() if value is not None} | {"delta": delta, "epsilon": epsilon}
-    votes = None if answers is None else RecordedJudge.of(table, answers)
+    by_features = assume == "features" or (policy is not None and policy != "winner")
+    votes = None if answers is None else RecordedJudge.of(table, answers, by_features=by_features)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
     named = policy or ending_policy(problem, assume, warm=warm_start is not None)
     chosen: Policy[Any] = policy_named(named, **known)
@@ -365,10 +369,17 @@ def ending_policy(problem: "Problem", assume: Assumption | None, *, warm: bool =
 
 def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
     """Say, before the first question, what each claim is expected to cost and which one ends the search."""
-    from surepick.identify.ladder import compares, expected_costs
+    from surepick.identify.ladder import compares, expected_costs, has_features
     from surepick.identify.verdict import two_digits
 
     if len(problem.items) < 2 or problem.obstacle is not None or not compares(problem):
+        return
+    if problem.every_pair and not has_features(problem):
+        least = LEAST_PER_ITEM * len(problem.items)
+        typer.echo(
+            f"The search ends by the claim {ends}; {len(problem.items):,} items need more than {least:,} questions.",
+            err=True,
+        )
         return
     costs = expected_costs(problem, delta=delta)
     other: Assumption = "features" if ends == "winner" else "winner"

@@ -104,7 +104,7 @@ def forecast_further(
             judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
             for stage in unanswered:
                 plan, filled = stage.plan, stage.pulls + stage.left
-                wins = stage.wins + np.asarray(judge.wins(problem.measurements[plan.measurements], stage.left))
+                wins = stage.wins + np.asarray(judge.wins(problem.vectors(plan.measurements), stage.left))
                 ahead = policy.update(ahead, plan.stage, plan.tally(problem, wins, filled))
                 if (filled < plan.pulls).any():  # what was skipped stays without an answer
                     ahead = policy.close(ahead, plan.stage)
@@ -147,5 +147,7 @@ def _collected(
 
 
 def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:
-    """Answers to all stages, one row for each measurement vector."""
-    return Tally(problem.measurements, *pooled_counts(problem, stages))
+    """Answers to all stages, one row for each question that has any."""
+    pulls, wins = pooled_counts(problem, stages)
+    asked = np.flatnonzero(pulls)
+    return Tally(problem.vectors(asked), pulls[asked], wins[asked])

@@ -57,12 +57,12 @@ MOST_COORDINATES = 60
 
 def compares(problem: Problem) -> bool:
     """Whether every question compares two items, without a coordinate for the position."""
-    return not problem.position and not bool(np.any(problem.about == NOTHING))
+    return not problem.position and not bool(np.any(problem.about[: problem.listed] == NOTHING))
 
 
 def has_features(problem: Problem) -> bool:
     """Whether features say more than which item is which."""
-    return problem.span.rank < len(problem.items) - 1
+    return problem.guide is not None
 
 
 def default_assumption(problem: Problem, *, one_person: bool = False) -> Assumption:
@@ -172,7 +172,9 @@ class Ladder:
         """Before the first question. Nothing follows a policy that is not of the ladder."""
         ends = LADDER_POLICIES.get(policy.name)
         followers = []
-        if ends == "winner" and has_features(problem) and problem.span.rank <= MOST_COORDINATES:
+        # "features" chooses and predicts by a matrix of questions, which very many items have only in part.
+        small = not problem.every_pair and has_features(problem) and problem.span.rank <= MOST_COORDINATES
+        if ends == "winner" and small:
             followers.append(_follower("features", problem, policy))
         if ends == "features" and compares(problem):
             followers.append(_follower("winner", problem, policy))

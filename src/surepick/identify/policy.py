@@ -31,7 +31,7 @@ class Plan:
     stage: int
     """Counted from 0."""
     measurements: Integers
-    """Rows of the problem's measurements, each at most once."""
+    """Numbers of the problem's questions, each at most once."""
     pulls: Integers
     """How often each is to be asked, at least once."""
     memo: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Plan:
     def tally(self, problem: Problem, wins: ArrayLike, pulls: ArrayLike | None = None) -> Tally:
         """Answers to this stage, one row for each of its measurements; by default to all of its questions."""
         asked = self.pulls if pulls is None else pulls
-        return Tally(problem.measurements[self.measurements], asked, wins)
+        return Tally(problem.vectors(self.measurements), asked, wins)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -188,10 +188,15 @@ class StageRecord:
         # By vector, not in all: answers to another question of the stage are no substitute.
         return self.closed or bool(np.array_equal(self.pulls, self.plan.pulls))
 
+    @cached_property
+    def answers(self) -> int:
+        """Answers to the stage so far."""
+        return int(self.pulls.sum())
+
     @property
     def missing(self) -> int:
         """Questions of the stage without an answer."""
-        return self.plan.total - int(self.pulls.sum())
+        return self.plan.total - self.answers
 
 
 def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
@@ -227,8 +232,8 @@ class AnsweredStage(Protocol):
 
 
 def pooled_counts(problem: Problem, stages: Iterable[AnsweredStage]) -> tuple[Integers, Integers]:
-    """Pulls and wins of every measurement vector of the problem over these stages."""
-    pulls = np.zeros(len(problem.measurements), dtype=np.int64)
+    """Pulls and wins of every question of the problem over these stages."""
+    pulls = np.zeros(len(problem.about), dtype=np.int64)
     wins = np.zeros_like(pulls)
     # A plan names each measurement at most once, so `+=` with an index array loses nothing.
     for stage in stages:

@@ -18,7 +18,7 @@ Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
 """A matrix, a mapping of names to features, a data frame, or a list of names."""
 
 ALL_PAIRS = 20_000
-"""Up to this many pairs of items all can be asked; beyond, `SAMPLED_PAIRS` of them by default."""
+"""Up to this many pairs of items, all of them are rows of the matrix `measurements`; beyond, `SAMPLED_PAIRS` are."""
 
 SAMPLED_PAIRS = 5_000
 
@@ -27,6 +27,9 @@ DISPLAYED = ("item", "label", "image", "text", "colour")
 
 NOTHING = -1
 """In `Problem.about`: no item at this place."""
+
+IDENTITY = "identity"
+"""In the JSON of very many items: each has a coordinate of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +44,19 @@ class Problem:
     (3, 3)
     """
 
-    measurements: Floats
     items: Floats
     names: tuple[str, ...]
     """One name for each item."""
     aliases: tuple[tuple[str, ...], ...]
     """All names of each item: more than one where several were given with the same features."""
     about: Integers
-    """For each measurement the two items compared, (i, −1) for a yes/no question about i, or (−1, −1)."""
+    """For each question the two items compared, (i, −1) for a yes/no question about i, or (−1, −1)."""
+    listed: int
+    """How many of these questions are rows of `measurements`: all, unless every pair of very many items can be asked.
+
+    The numbers of the other pairs go on from there. Policies that choose from a matrix never ask them; a policy that
+    compares whatever two items it likes (Winner) does. They cost 16 bytes a pair: 8 MB for 1,000 items.
+    """
     derived: bool
     """Whether the measurements are those of `about`: the difference of two items, or one item itself."""
     position: bool
@@ -77,16 +85,20 @@ class Problem:
 
         `items` is a matrix, a mapping of names to features, a data frame with a column `item`, or a list of names,
         which then have one coordinate each. `pairs` lists row numbers (i, j), or is how many pairs to draw at random;
-        without it all pairs can be asked, or 5,000 drawn ones where there are more than 20,000. With `position` the
-        model has a coordinate for what the place is worth to the item shown first: every pair can be asked either way
-        round, as two questions, and the order shown is the question's own.
+        without it all pairs can be asked. Where these are more than 20,000 (more than 200 items), `measurements` has
+        5,000 drawn ones, from which all policies but Winner choose, and the others are numbered after them.
+
+        With `position` the model has a coordinate for what the place is worth to the item shown first: every pair can
+        be asked either way round, as two questions, and the order shown is the question's own. Of more than 20,000
+        pairs only the drawn ones can be asked then.
         """
         features, given = _features(items, names)
         about = _listed(pairs, len(features), seed)
+        every_pair = pairs is None and not position and 2 * len(about) < len(features) * (len(features) - 1)
         if position:
             features = np.column_stack([features, np.zeros(len(features))])
             about = np.vstack([about, about[:, ::-1]])
-        return cls._about(features, given, about, position=position)
+        return cls._about(features, given, about, position=position, every_pair=every_pair)
 
     @classmethod
     def from_items(cls, items: Items, *, names: Sequence[str] | None = None, intercept: bool = True) -> "Problem":
@@ -109,7 +121,15 @@ class Problem:
         return cls._about(_with_intercept(features, True), given, about)
 
     @classmethod
-    def _about(cls, features: Floats, names: tuple[str, ...], about: Integers, *, position: bool = False) -> "Problem":
+    def _about(
+        cls,
+        features: Floats,
+        names: tuple[str, ...],
+        about: Integers,
+        *,
+        position: bool = False,
+        every_pair: bool = False,
+    ) -> "Problem":
         distinct, aliases, place = _merge_duplicates(features, names)
         merged = np.where(about >= 0, place[about], NOTHING)
         merged = merged[merged[:, 0] != merged[:, 1]]  # a pair of equals asks nothing
@@ -119,30 +139,50 @@ class Problem:
             turned = merged if position else np.where(backwards[:, None], merged[:, ::-1], merged)
             merged = np.unique(turned, axis=0)
         problem = cls.__new__(cls)
-        rows = _differences(distinct, merged, position)
-        problem._fill(rows, distinct, aliases, merged, derived=True, position=position)
+        problem._fill(None, distinct, aliases, merged, derived=True, position=position, every_pair=every_pair)
         return problem
 
     def _fill(
         self,
-        rows: Floats,
+        rows: Floats | None,
         items: Floats,
         aliases: tuple[tuple[str, ...], ...],
         about: Integers,
         *,
         derived: bool,
         position: bool = False,
+        every_pair: bool = False,
     ) -> None:
+        """Set all fields; `rows` are the measurements where they are not derived from `about`."""
+        if rows is not None:
+            self.__dict__["measurements"] = rows
         for name, value in (
-            ("measurements", rows),
             ("items", items),
             ("names", tuple(names[0] for names in aliases)),
             ("aliases", aliases),
-            ("about", about),
+            ("about", np.vstack([about, _other_pairs(len(items), about)]) if every_pair else about),
+            ("listed", len(about)),
             ("derived", derived),
             ("position", position),
         ):
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def measurements(self) -> Floats:
+        """The vectors of the listed questions as rows. Derived ones are computed when first used."""
+        return _differences(self.items, self.about[: self.listed], self.position)
+
+    def vectors(self, rows: ArrayLike) -> Floats:
+        """The vectors of these questions, or of one of them by number, whether they are listed or not."""
+        if not self.every_pair:
+            return np.asarray(self.measurements[np.asarray(rows)])
+        pairs = self.about[np.asarray(rows)]
+        return np.asarray(self.items[pairs[..., 0]] - self.items[pairs[..., 1]])
+
+    @property
+    def every_pair(self) -> bool:
+        """Whether all pairs of items can be asked, and only some of them are rows of `measurements`."""
+        return self.listed < len(self.about)
 
     @cached_property
     def span(self) -> Span:
@@ -163,16 +203,29 @@ class Problem:
         return self.span.coordinates(self.items - self.items.mean(axis=0))
 
     @cached_property
-    def comparing(self) -> dict[tuple[int, int], int]:
-        """The measurement that compares two items, under both orders of the two."""
-        return {(i, j): row for row, pair in enumerate(self.about.tolist()) for i, j in (pair, pair[::-1]) if j >= 0}
+    def guide(self) -> Floats | None:
+        """`points`, if they relate the items to one another; None where every item has a coordinate of its own."""
+        # Told without the rank, which takes seconds for a thousand coordinates.
+        if _has_own_coordinates(self.items) or self.span.rank == len(self.items) - 1:
+            return None
+        return self.points
+
+    @cached_property
+    def comparison(self) -> Integers:
+        """The question that compares items i and j, in both orders, as an items × items matrix; −1 where none does."""
+        result = np.full((len(self.items), len(self.items)), NOTHING, dtype=np.int64)
+        rows = np.flatnonzero((self.about >= 0).all(axis=1))
+        first, second = self.about[rows].T
+        result[first, second] = rows
+        result[second, first] = rows
+        return result
 
     @cached_property
     def obstacle(self) -> str | None:
         """Why no number of answers can decide, as a sentence; None where they can."""
-        if len(self.items) == 1:
+        if len(self.items) == 1 or self._connected:
             return None
-        if len(self.measurements) == 0:
+        if len(self.about) == 0:
             return "There is nothing to ask, so the items cannot be told apart; pass measurements that differ on them."
         # If every z − z_0 lies in the span of X, so does every z − z'.
         y = self.items - self.items[0]
@@ -188,6 +241,19 @@ class Problem:
             f"{self.span.rank} of {self.span.dimension}); add questions that see it, or leave one of them out."
         )
 
+    @property
+    def _connected(self) -> bool:
+        """Whether comparisons connect all items: then every difference of two is a sum of measurements."""
+        if self.every_pair:
+            return True
+        if not self.derived or self.position or not len(self.about) or (self.about < 0).any():
+            return False
+        reached, before = np.arange(len(self.items)) == 0, 0
+        while reached.sum() > before:  # at most as often as the longest path, each time O(pairs)
+            before = reached.sum()
+            reached[self.about[reached[self.about].any(axis=1)]] = True
+        return bool(reached.all())
+
     def require_identifiable(self) -> None:
         """Raise the obstacle, if there is one."""
         if self.obstacle is not None:
@@ -201,28 +267,38 @@ class Problem:
         raise InvalidInput(f"There is no item named {name!r}; the first of {len(self.names)} is {self.names[0]!r}.")
 
     def to_json(self) -> dict[str, Any]:
-        """As plain lists; derived measurements are not repeated."""
-        result: dict[str, Any] = {"items": self.items.tolist(), "aliases": [list(names) for names in self.aliases]}
-        result |= {"about": self.about.tolist()} if self.derived else {"measurements": self.measurements.tolist()}
-        return result | ({"position": True} if self.position else {})
+        """As plain lists; derived measurements are not repeated, nor are all pairs or items of one coordinate each."""
+        own = self.every_pair and np.array_equal(self.items, np.eye(len(self.items)))
+        result: dict[str, Any] = {
+            "items": IDENTITY if own else self.items.tolist(),
+            "aliases": [list(names) for names in self.aliases],
+        }
+        if self.derived:
+            result["about"] = self.about[: self.listed].tolist()
+        else:
+            result["measurements"] = self.measurements.tolist()
+        flags = {"position": self.position, "every_pair": self.every_pair}
+        return result | {name: True for name, value in flags.items() if value}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Problem":
         """Read what `to_json` gave."""
         try:
-            items = np.asarray(fields["items"], dtype=np.float64)
             aliases = tuple(tuple(str(name) for name in names) for names in fields["aliases"])
+            items = np.eye(len(aliases)) if fields["items"] == IDENTITY else np.array(fields["items"], dtype=np.float64)
             derived, position = "about" in fields, bool(fields.get("position", False))
             if derived:
-                about = np.asarray(fields["about"], dtype=np.int64).reshape(-1, 2)
-                rows = _differences(items, about, position)
+                about, rows = np.array(fields["about"], dtype=np.int64).reshape(-1, 2), None
+                if len(about) and about.max() >= len(items):
+                    raise ValueError(f"a question is about item {about.max()}, the last is {len(items) - 1}")
             else:
-                rows = np.asarray(fields["measurements"], dtype=np.float64)
+                rows = np.array(fields["measurements"], dtype=np.float64)
                 about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a problem written by surepick ({error}).") from None
         problem = cls.__new__(cls)
-        problem._fill(rows, items, aliases, about, derived=derived, position=position)
+        every_pair = bool(fields.get("every_pair", False))
+        problem._fill(rows, items, aliases, about, derived=derived, position=position, every_pair=every_pair)
         return problem
 
 
@@ -312,6 +388,19 @@ def _sampled_pairs(count: int, wanted: int, rng: np.random.Generator) -> Integer
             if a != b and len(chosen) < wanted:
                 chosen[_ordered(a, b)] = None
     return np.array(list(chosen), dtype=np.int64).reshape(-1, 2)
+
+
+def _other_pairs(count: int, pairs: Integers) -> Integers:
+    """All pairs (i, j), i < j, but these, in ascending order."""
+    others = np.triu(np.ones((count, count), dtype=np.bool_), 1)
+    others[pairs.min(axis=1), pairs.max(axis=1)] = False
+    return np.argwhere(others)
+
+
+def _has_own_coordinates(items: Floats) -> bool:
+    """Whether every item has one coordinate, which no other item has."""
+    used = items != 0
+    return bool((used.sum(axis=1) == 1).all() and (used.sum(axis=0) <= 1).all())
 
 
 def _ordered(a: int, b: int) -> tuple[int, int]:

@@ -120,7 +120,7 @@ def run(
         stretched = (times - 1) * outcome.total
         if stretched:
             outcome = replace(outcome, pulls=times * outcome.pulls)
-        wins = judge.wins(problem.measurements[outcome.measurements], outcome.pulls)
+        wins = judge.wins(problem.vectors(outcome.measurements), outcome.pulls)
         state = policy.update(policy.apply(state, outcome), outcome.stage, outcome.tally(problem, wins))
         planned, asked = planned + 1, asked + outcome.total
         if planned == stages:

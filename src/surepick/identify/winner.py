@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surepick import validate
-from surepick._arrays import Floats, Integers
+from surepick._arrays import Integers
 from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
 from surepick.evidence.betting import Predicted, WinnerEvidence
@@ -40,6 +40,7 @@ from surepick.identify.policy import (
 )
 from surepick.identify.problem import NOTHING, Problem
 from surepick.identify.verdict import Rival, Status, Verdict
+from surepick.identify.winner_sampling import choose_questions
 
 ASSUMPTION = (
     "One item wins each of its comparisons with probability at least one half, whatever happened before; nothing is "
@@ -72,12 +73,6 @@ ONE_BY_ONE = 1000
 GROWTH = 0.02
 """... and how a stage grows with those beyond: beliefs change little within a fiftieth of the answers."""
 
-TELLING = 0.05
-"""A judge who may be asked each pair once is not asked one whose answer is expected to be nearly a coin toss."""
-
-SPARE = 0.5
-"""Nats beyond the threshold that questions already out are expected to bring before judges wait."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Winner:
@@ -108,22 +103,20 @@ class Winner:
         if (
             problem.obstacle is None
             and len(problem.items) > 1
-            and (problem.position or np.any(problem.about == NOTHING))
+            and (problem.position or np.any(problem.about[: problem.listed] == NOTHING))
         ):
             raise InvalidInput(
                 "The winner of comparisons needs questions that compare two items, without a position coordinate; "
                 "use Problem.from_pairs(items), or the policy Anytime for other questions."
             )
         items = len(problem.items)
-        # Items with a coordinate each share nothing: such features are no guide beyond the items' own record.
-        features = problem.points if problem.span.rank < items - 1 else None
         return WinnerState(
             problem,
             self.delta,
             self.epsilon,
             self.missing == "charged",
             WinnerEvidence.of(items),
-            ItemScores.of(features, items),
+            ItemScores.of(problem.guide, items),
         )
 
     def plan(
@@ -135,40 +128,41 @@ class Winner:
         measurement is asked twice in one stage.
         """
         state = state.evaluated
-        verdict = self.verdict(state)
-        if verdict.status.final:
-            return verdict
+        status, best, reason = self._conclusion(state)
+        if status.final:
+            return self._say(state, status, best, reason)
         if state.asked >= self.budget:
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
-            return replace(
-                verdict,
-                status=Status.BUDGET_SPENT,
-                reason=f"The budget of {self.budget:,} questions is spent. {verdict.reason} Raise the budget.",
-            )
+            spent = f"The budget of {self.budget:,} questions is spent. {reason} Raise the budget."
+            return self._say(state, Status.BUDGET_SPENT, best, spent)
         # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
         size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
-        counts = _questions(state, min(size, self.budget - state.asked), rng, without)
+        counts = choose_questions(state, min(size, self.budget - state.asked), rng, without)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
-        if counts.any():
-            return self.stage_of(state, counts)
+        if counts:
+            return self._stage(state, counts)
         if len(state.alive) == 1:  # proved; whether it loses to an excluded item can no longer be asked
-            return self._say(state, Status.CERTAIN, int(state.alive[0]))
+            return self._say(state, Status.CERTAIN, int(state.alive[0]), "")
         return exhausted(without or (), len(state.alive))
 
     def stage_of(self, state: "WinnerState", counts: Integers, *, prove: bool = True) -> Plan:
-        """A stage that asks each measurement `counts` times, whoever chose them; `prove` is for policies that need to.
+        """A stage that asks each measurement `counts` times, whoever chose them; there is nothing to `prove` later."""
+        state = state.evaluated  # the answers that are in, counted once
+        return self._stage(state, {int(row): int(counts[row]) for row in np.flatnonzero(counts)})
 
-        The predictions are fixed here, from the answers that are in: factors may depend on answers to questions planned
-        before, and on nothing later. Questions of one stage are predicted alike.
+    def _stage(self, state: "WinnerState", counts: Mapping[int, int]) -> Plan:
+        """A stage with its predictions.
+
+        They are fixed here, from the answers that are in: factors may depend on answers to questions planned before,
+        and on nothing later. Questions of one stage are predicted alike.
         """
-        state = state.evaluated
-        where = np.flatnonzero(counts)
+        where = np.array(sorted(counts), dtype=np.int64)
         memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
         if state.names_leader:
             memo["leader"] = state.leader
-        return Plan(len(state.stages), where, counts[where], memo)
+        return Plan(len(state.stages), where, np.array([counts[row] for row in where.tolist()]), memo)
 
     def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
         """The state after this stage was planned; stages answered by then are evaluated for good."""
@@ -188,23 +182,25 @@ class Winner:
     def verdict(self, state: "WinnerState") -> Verdict:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
         state = state.evaluated
+        return self._say(state, *self._conclusion(state))
+
+    def _conclusion(self, state: "WinnerState") -> tuple[Status, int, str]:
+        """Status, best item and reason of the verdict, without what takes time with the number of stages."""
         problem, alive = state.problem, state.alive
         if problem.obstacle is not None:
-            return self._say(state, Status.NOT_IDENTIFIABLE, 0, problem.obstacle)
+            return Status.NOT_IDENTIFIABLE, 0, problem.obstacle
         if len(alive) == 1:
             # Already proved under (W); a spent budget must not take that back.
             if not len(state.unconfirmed) or state.asked >= self.budget:
-                return self._say(state, Status.CERTAIN, int(alive[0]))
-            return self._say(
-                state,
+                return Status.CERTAIN, int(alive[0]), ""
+            return (
                 Status.OPEN,
                 int(alive[0]),
                 "One item is left; whether it loses to an excluded one, as in a circle, is still being asked.",
             )
         if len(alive) == 0:
             # Under (W) this has probability at most delta: the assumption itself is refuted.
-            return self._say(
-                state,
+            return (
                 Status.NO_WINNER,
                 state.leader,
                 "Every item was excluded: no item wins each of its comparisons at least half the time. Preferences may "
@@ -215,20 +211,21 @@ class Winner:
             named.against for named in state.named if named.against in alive and not len(state.rivals_of(named))
         ]
         if good_enough:
-            return self._say(state, Status.WITHIN_EPSILON, good_enough[0])
+            return Status.WITHIN_EPSILON, good_enough[0], ""
         leader = state.leader
-        return self._say(
-            state,
+        return (
             Status.OPEN,
             leader,
             f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best of them with "
             f"probability about {state.beliefs.chance_of_best(leader, alive[alive != leader]):.2f} (heuristic).",
         )
 
-    def _say(self, state: "WinnerState", status: Status, best: int, reason: str = "") -> Verdict:
-        """The verdict; rivals with the least evidence against them first."""
+    def _say(self, state: "WinnerState", status: Status, best: int, reason: str) -> Verdict:
+        """The verdict; rivals that are not excluded first, those of the highest estimated score before others."""
         problem, reached = state.problem, state.evidence.reached
-        order = [item for item in np.argsort(reached, kind="stable").tolist() if item != best]
+        # Not by the evidence: it also depends on how often an item was asked about, and of many it is nothing yet.
+        excluded = ~np.isin(np.arange(len(problem.items)), state.alive)
+        order = [item for item in np.lexsort((-state.scores.scores(), excluded)).tolist() if item != best]
         # A winner has log-odds of at least 0 against everybody. A leader within epsilon is bounded against the winner
         # only, and which item that is stays open.
         low = 0.0 if status is Status.CERTAIN else -math.inf
@@ -239,7 +236,7 @@ class Winner:
             surviving=tuple(problem.names[item] for item in state.alive),
             delta=self.delta,
             epsilon=self.epsilon,
-            questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
+            questions_by_stage=tuple(stage.answers for stage in evaluated),
             policy=self.name,
             guarantee=self.guarantee,
             statement=WITHIN if status is Status.WITHIN_EPSILON else self.statement,
@@ -389,13 +386,13 @@ class WinnerState:
             [
                 item
                 for item in range(len(self.problem.items))
-                if (survivor, item) in self.problem.comparing and not self._is_confirmed(survivor, item)
+                if self.problem.comparison[survivor, item] != NOTHING and not self._is_confirmed(survivor, item)
             ],
             dtype=np.int64,
         )
 
     def _is_confirmed(self, survivor: int, item: int) -> bool:
-        measurement = self.problem.comparing[survivor, item]
+        measurement = int(self.problem.comparison[survivor, item])
         asked, wins = self.record.get(measurement, (0, 0))
         if self.problem.about[measurement, 0] != survivor:
             wins = asked - wins
@@ -463,83 +460,3 @@ def _both(shares: Sequence[float]) -> Predicted:
     """Predictions for the first item of a comparison as predictions for both."""
     model, own = shares
     return (model, 1 - model), (own, 1 - own)
-
-
-def _questions(
-    state: WinnerState, size: int, rng: np.random.Generator, without: Collection[int] | None
-) -> Integers | None:
-    """How often to ask each comparison: the leader against rivals drawn by how likely they are to be as good.
-
-    A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
-    starves rivals that were unlucky early. None where the questions out are expected to exclude every rival; all zero
-    where no comparison outside `without` could.
-    """
-    if len(state.alive) == 1:
-        return _confirming_questions(state, without or ())
-    leader, beliefs, comparing = state.leader, state.beliefs, state.problem.comparing
-    rivals = state.alive[state.alive != leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
-    wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
-    if not len(wanting):
-        return None
-    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-    telling = {rival: _comparison(comparing, beliefs, leader, rival, without or ()) for rival in wanting.tolist()}
-    wanting = np.array([rival for rival, row in telling.items() if row is not None], dtype=np.int64)
-    if not len(wanting):
-        return counts
-    scores = beliefs.scores()
-    z = np.maximum(scores[leader] - scores[wanting], 0.0) / beliefs.deviations_from(leader)[wanting]
-    odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
-    for rival, times in zip(wanting.tolist(), rng.multinomial(size, odds / odds.sum()), strict=True):
-        if times:
-            counts[telling[rival]] += times
-    return counts if without is None else np.minimum(counts, 1)
-
-
-def _confirming_questions(state: WinnerState, without: Collection[int]) -> Integers | None:
-    """One comparison of the last survivor that needs it and is not out already; None where all of them are out."""
-    out = {row for stage in state.stages[state.evaluated_stages :] for row in stage.plan.measurements.tolist()}
-    rows = (state.problem.comparing[int(state.alive[0]), item] for item in state.unconfirmed.tolist())
-    wanted = [row for row in rows if row not in out]
-    if not wanted:
-        return None
-    counts = np.zeros(len(state.problem.measurements), dtype=np.int64)
-    counts[[row for row in wanted if row not in without][:1]] = 1
-    return counts
-
-
-def _comparison(
-    comparing: Mapping[tuple[int, int], int],
-    beliefs: ItemScores,
-    leader: int,
-    rival: int,
-    without: Collection[int],
-) -> int | None:
-    """The comparison of leader and rival, or, where it may not be asked, of the rival and who beats it likeliest.
-
-    None where nobody is left to compare it with who is expected to beat it by more than `TELLING`.
-    """
-    row = comparing.get((leader, rival))
-    if row is not None and row not in without:
-        return row
-    opponents = {second: row for (first, second), row in comparing.items() if first == rival and row not in without}
-    if not opponents:
-        return None
-    likeliest = max(opponents, key=lambda opponent: beliefs.predict(opponent, rival))
-    if without and beliefs.predict(likeliest, rival) < 0.5 + TELLING:
-        return None
-    return opponents[likeliest]
-
-
-def _expected_nats(state: WinnerState) -> Floats:
-    """Evidence against each item that is there or expected from the questions that are out."""
-    nats = state.evidence.reached.copy()
-    for stage in state.stages[state.evaluated_stages :]:
-        for place, measurement in enumerate(stage.plan.measurements):
-            first, second = state.problem.about[measurement].tolist()
-            chance = state.beliefs.predict(first, second)
-            loser, q = (second, chance) if chance > 0.5 else (first, 1 - chance)
-            nats[loser] += stage.plan.pulls[place] * (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q)))
-    return nats

@@ -6,7 +6,7 @@ that cannot be used is reported with its line and left out; a file without a usa
 reads votes reads them here, so that the same rows count everywhere.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -22,6 +22,9 @@ from surepick.glm import Tally
 from surepick.identify import Problem
 from surepick.io.items import PAIR_COLUMNS, feature_columns, item_names, points_of, vectors_by_name
 from surepick.io.tables import Table, read_table
+
+MOST_NAMED = 5
+"""Items without votes that are named."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class VoteTable:
     votes: tuple[Vote, ...]
     unused: tuple[str, ...]
     """One sentence for each row that could not be used, with its line."""
+
+    def without(self, items: Sequence[str]) -> "VoteTable":
+        """With a sentence that these items have no vote and are left out."""
+        named = ", ".join(map(repr, items[:MOST_NAMED]))
+        more = f" and {len(items) - MOST_NAMED:,} more" if len(items) > MOST_NAMED else ""
+        one = len(items) == 1
+        sentence = (
+            f"{self.source} has no vote on {named}{more}: {'this item is' if one else 'these items are'} left out, and "
+            "the verdict is about the others."
+        )
+        return replace(self, unused=(*self.unused, sentence))
 
     def distinguishable(self, problem: Problem) -> "VoteTable":
         """Without votes between items that are one item to the problem, because their features are equal."""

@@ -1,14 +1,14 @@
 """Recorded votes as a judge, and policies that ask only what can be answered.
 
 A policy may want to ask what nobody was asked, or more often than anybody was; `only_recorded` redirects its questions
-to votes that exist. Only Anytime can be redirected: its proof needs no more than that questions, predictions and bets
-of a stage are fixed before its answers are seen (docs/anytime.md, section 4), and predictions and bets are made for the
-questions asked instead. So its verdict on recorded votes is as good as on live ones, on a condition about how the
-recorded questions were chosen, which depends on the order (`CONDITIONS`).
+to votes that exist. Only Winner and Anytime can be redirected: their proofs need no more than that questions,
+predictions and bets of a stage are fixed before its answers are seen (docs/assumptions.md; docs/anytime.md, section 4),
+and predictions and bets are made for the questions asked instead. So a verdict on recorded votes is as good as on live
+ones, on a condition about how the recorded questions were chosen, which depends on the order (`CONDITIONS`).
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, cast
@@ -38,6 +38,9 @@ CONDITIONS: Mapping[Order, str] = {
 }
 """When a verdict on recorded votes holds, for each order in which they are used."""
 
+ONE_BY_ONE = 2_000
+"""Anytime takes up to this many votes in the file's order by default: it plans ten milliseconds or more for each."""
+
 Redirect = Callable[[Any, Plan], Integers | Wait]
 """From the state and the stage as planned to how often each measurement is asked instead."""
 
@@ -59,11 +62,21 @@ class RecordedJudge:
     """The number of each item by any of its names."""
 
     @classmethod
-    def of(cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str]) -> "RecordedJudge":
-        """The judge who replays a file of votes (`surepick.io.votes`) on these items."""
+    def of(
+        cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str], *, by_features: bool = True
+    ) -> "RecordedJudge":
+        """The judge who replays a file of votes (`surepick.io.votes`) on these items.
+
+        Items without a vote are left out, which a sentence in `unused` says. With `by_features` they stay where votes
+        on other items tell of them by the features, if these are believed (the policy Anytime, not Winner).
+        """
         known = items if isinstance(items, ItemTable) else read_items(items)
         recorded = read_votes(votes, known.names)
-        problem = _problem(known, recorded)
+        problem = _problem(known, recorded, known.names)
+        voted_on = {name for vote in recorded.votes for name in vote.shown}
+        if len(voted_on) < len(known.names) and not (by_features and problem.obstacle is None):
+            problem = _problem(known, recorded, [name for name in known.names if name in voted_on])
+            recorded = recorded.without([name for name in known.names if name not in voted_on])
         # Items of equal features are one item of the problem: votes between them carry no information.
         recorded = recorded.distinguishable(problem)
         number, left = numbers_of(problem), dict[Asked, deque[tuple[Answer, str | None]]]()
@@ -147,16 +160,19 @@ def warm_answers(problem: Problem, votes: VoteTable) -> tuple[tuple[int, int, in
     return tuple((row, pulls[row], wins[row]) for row in sorted(pulls))
 
 
-def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "policy") -> Policy[Any]:
+def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order | None = None) -> Policy[Any]:
     """The policy, but asking only what was voted on: the nearest to what it wants, or the votes in their order.
 
-    Policies other than Anytime ask what they planned: they have proofs for these questions, and a vote that does not
-    exist is a skip to them. The condition of the order is among the assumptions of every verdict.
+    By default (`usual_order`) in the file's order, where that can be done in reasonable time. Policies other than
+    Winner and Anytime ask what they planned: they have proofs for these questions, and a vote that does not exist is a
+    skip to them. The condition of the order is among the assumptions of every verdict.
     """
+    order = usual_order(policy, judge) if order is None else order
     if not isinstance(policy, Anytime | Winner):
         if order == "file":
             raise InvalidInput(
-                f"--order file needs the policy anytime, which is proved for any questions; not {policy.name}."
+                "--order file needs the policy anytime or --assume winner, which are proved for any questions; not "
+                f"{policy.name}."
             )
         return cast("Policy[Any]", _OnRecorded(policy, None, CONDITIONS[order]))
     rows = _rows(judge.problem)
@@ -168,15 +184,28 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order = "pol
         if asked == len(in_file):
             return Wait("The recorded votes are used up.")
         if order == "policy":
+            plans = [filed.plan for filed in state.stages]
             used = np.zeros_like(stock)
-            for filed in state.stages:
-                used[filed.plan.measurements] += filed.plan.pulls
+            if plans:
+                asked_rows = np.concatenate([earlier.measurements for earlier in plans])
+                np.add.at(used, asked_rows, np.concatenate([earlier.pulls for earlier in plans]))
             return nearest(judge.problem, plan, stock - used)
         # One vote at a time: the next question may depend on this vote, and a stage of both would fix its bets by the
         # second question, which shows what the first answer was.
         return np.bincount(in_file[asked : asked + 1], minlength=len(stock))
 
     return cast("Policy[Any]", _OnRecorded(policy, redirect, CONDITIONS[order]))
+
+
+def usual_order(policy: Policy[Any], judge: RecordedJudge) -> Order:
+    """The order in which votes are used unless another is wanted.
+
+    In the file's order every bet follows all votes before it, which leaves fewer rivals where votes run out, and it
+    does not matter whether questions depended on earlier votes. It takes a stage for every vote: about a millisecond
+    with Winner, ten or more with Anytime, for which it is therefore usual up to `ONE_BY_ONE` votes only.
+    """
+    few = len(judge.recorded.votes) <= ONE_BY_ONE
+    return "file" if isinstance(policy, Winner) or (isinstance(policy, Anytime) and few) else "policy"
 
 
 class _Redirected:
@@ -218,15 +247,20 @@ class _OnRecorded(_Redirected):
 
 
 def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
-    """For every question of the stage one that may still be asked and points most nearly the same way.
+    """For every question of the stage itself or one that may still be asked and points most nearly the same way.
 
     `left` says how often each measurement may be asked; where that is less than the stage wants, the stage shrinks.
     """
-    rows, counts = problem.rows, np.zeros_like(left)
+    counts = np.zeros_like(left)
+    counts[plan.measurements] = np.minimum(plan.pulls, left[plan.measurements])
+    short = plan.pulls - counts[plan.measurements]
+    if not short.any():
+        return counts
+    rows = problem.rows
     lengths = np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
-    for wanted, pulls in zip(plan.measurements, plan.pulls, strict=True):
+    for wanted, lacking in zip(plan.measurements[short > 0], short[short > 0], strict=True):
         alike = np.abs(rows @ rows[wanted]) / lengths  # a vector and its opposite are the same question
-        missing = int(pulls)
+        missing = int(lacking)
         for row in np.argsort(-alike, kind="stable"):
             taken = min(missing, int(left[row] - counts[row]))
             counts[row] += taken
@@ -236,16 +270,18 @@ def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
     return counts
 
 
-def _problem(items: ItemTable, recorded: VoteTable) -> Problem:
-    """The problem in which just the questions that were voted on can be asked."""
-    place = {name: number for number, name in enumerate(items.names)}
+def _problem(items: ItemTable, recorded: VoteTable, names: Sequence[str]) -> Problem:
+    """The problem of the items of these names in which just the questions that were voted on can be asked."""
+    place = {name: number for number, name in enumerate(names)}
+    kept = set(names)
+    features = items.features[[name in kept for name in items.names]]
     asked = {_asked(place, vote.shown) for vote in recorded.votes}
     pairs = sorted(pair for pair in asked if pair[1] != NOTHING)
     if len(pairs) == len(asked):
-        return Problem.from_pairs(items.features, names=items.names, pairs=np.array(pairs))
+        return Problem.from_pairs(features, names=names, pairs=np.array(pairs))
     if not pairs:
-        return Problem.from_items(items.features, names=items.names)
-    return Problem.from_pairs_and_items(items.features, names=items.names, pairs=np.array(pairs))
+        return Problem.from_items(features, names=names)
+    return Problem.from_pairs_and_items(features, names=names, pairs=np.array(pairs))
 
 
 def _rows(problem: Problem) -> dict[Asked, int]:

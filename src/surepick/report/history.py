@@ -140,7 +140,7 @@ def _in_the_order_asked(session: Session) -> list[Tally]:
     )
     if not known:
         return []
-    rows = session.problem.measurements[[question.measurement for question in known]]
+    rows = session.problem.vectors([question.measurement for question in known])
     ones = np.array([answers[question.id] ^ question.swapped for question in known], dtype=np.int64)
     return in_given_order(Tally.from_answers(rows, ones))
 

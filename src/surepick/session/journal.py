@@ -97,7 +97,7 @@ def answers_of(problem: Problem, log: Iterable[Mapping[str, Any]]) -> Answers:
     swapped = np.array([asked[row][1] for row in rows], dtype=np.bool_)
     items = problem.about[where]
     return Answers(
-        np.where(swapped[:, None], -1.0, 1.0) * problem.measurements[where],
+        np.where(swapped[:, None], -1.0, 1.0) * problem.vectors(where),
         np.array([said[row] for row in rows], dtype=np.int64),
         np.where(swapped[:, None], items[:, ::-1], items),
         problem.names,

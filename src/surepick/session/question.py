@@ -21,9 +21,9 @@ class Question:
     id: int
     stage: int
     measurement: int
-    """Row of the problem's measurements."""
+    """Its number among the problem's questions."""
     vector: Floats
-    """That row, with the sign of the order shown."""
+    """Its vector, with the sign of the order shown."""
     first: str | None
     """The item shown first, or the one asked about; None for a bare vector."""
     second: str | None

@@ -108,7 +108,7 @@ class Session:
         self._answers: dict[int, int] = {}
         self._late: set[int] = set()
         self._void: set[int] = set()
-        self._history = JudgeHistory(repeats, len(problem.measurements))
+        self._history = JudgeHistory(repeats, len(problem.about))
         self._exhausted: str | None = None
         self._ladder: Ladder | None = None
         self._changed: set[int] = set()
@@ -496,7 +496,7 @@ class Session:
         first, second = (None if item < 0 else self.problem.names[item] for item in self.problem.about[measurement])
         if swapped:
             first, second = second, first
-        vector = self.problem.measurements[measurement]
+        vector = self.problem.vectors(measurement)
         self._questions[event["id"]] = Question(
             event["id"], event["stage"], measurement, -vector if swapped else vector, first, second, swapped
         )

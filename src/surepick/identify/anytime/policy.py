@@ -252,7 +252,7 @@ class Anytime:
     def _say(
         self, state: State, status: Status, leader: int, alive: Integers, bounds: RivalBounds | None, reason: str = ""
     ) -> Verdict:
-        """The verdict; rivals with the least evidence against them first."""
+        """The verdict; rivals with the least evidence against them first, of equals the nearest by the estimate."""
         problem = state.problem
         rivals: tuple[Rival, ...] = ()
         if bounds is not None:
@@ -267,7 +267,7 @@ class Anytime:
                     math.inf,
                     None if np.isinf(nats[n]) else float(nats[n]),
                 )
-                for n in np.argsort(nats, kind="stable")
+                for n in np.lexsort((state.nats(leader)[bounds.items], nats))
             )
         evaluated = state.stages[: state.evaluated_stages]
         return Verdict(
@@ -276,7 +276,7 @@ class Anytime:
             surviving=tuple(problem.names[item] for item in alive),
             delta=self.delta,
             epsilon=self.epsilon,
-            questions_by_stage=tuple(int(stage.pulls.sum()) for stage in evaluated),
+            questions_by_stage=tuple(stage.answers for stage in evaluated),
             policy=self.name,
             guarantee=self.guarantee,
             statement=self.statement,

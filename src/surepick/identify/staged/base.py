@@ -311,7 +311,7 @@ class Stagewise(ABC):
         low, high = said.gaps or (np.full(count, -np.inf), np.full(count, np.inf))
         if status is Status.CERTAIN:  # the best item has no negative gap to any other
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-        others = [item for item in np.argsort(low, kind="stable").tolist() if item != best]
+        others = [item for item in np.lexsort((high, low)).tolist() if item != best]
         evaluated = state.records[: len(state.eliminations)]
         unanswered = sum(record.missing for record in evaluated)
         missing = (
