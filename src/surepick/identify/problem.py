@@ -290,7 +290,9 @@ class Problem:
             if derived:
                 about, rows = np.array(fields["about"], dtype=np.int64).reshape(-1, 2), None
                 if len(about) and about.max() >= len(items):
-                    raise ValueError(f"a question is about item {about.max()}, the last is {len(items) - 1}")
+                    raise InvalidInput(
+                        f"A question of this problem is about item {about.max()}, and the last is {len(items) - 1}."
+                    )
             else:
                 rows = np.array(fields["measurements"], dtype=np.float64)
                 about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
