@@ -31,7 +31,7 @@ def test_yes_and_no_are_about_one_item_and_ties_about_two():
             read_answer(said, shown)
 
 
-@pytest.mark.parametrize("said", ["", "2", 2, 0.5, "green", float("nan"), [], {}, "RED"])
+@pytest.mark.parametrize("said", ["", "2", 2, 1.5, -0.1, "green", float("nan"), [], {}, "RED"])
 def test_anything_else_is_refused_with_its_value(said):
     with pytest.raises(InvalidInput, match="The answer must be a, b, tie, skip"):
         read_answer(said, PAIR)

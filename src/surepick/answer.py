@@ -1,6 +1,7 @@
 """The one vocabulary of answers: every word that a file, a program, a page or a person may use, and what it means.
 
-An answer is 1 (yes, or the first item shown), 0 (no, or the second item shown), "tie", or None (skipped).
+An answer is 1 (yes, or the first item shown), 0 (no, or the second item shown), "tie", or None (skipped). A comparison
+may also be answered by a score between 0 and 1: how far the first item is preferred, a judge's probability or a grade.
 """
 
 import math
@@ -9,8 +10,11 @@ from typing import Any, Literal
 
 from surepick.errors import InvalidInput
 
-Answer = int | Literal["tie"] | None
-"""1 or 0, "tie", or None for no answer."""
+Answer = int | float | Literal["tie"] | None
+"""1 or 0, or a score between them, "tie", or None for no answer."""
+
+GRADES: dict[str, float] = {"much better": 1.0, "better": 0.75, "equal": 0.5, "worse": 0.25, "much worse": 0.0}
+"""Scores of the first item shown by the words of a grade: cut values, evenly spread; no proof depends on them."""
 
 TIE, SKIP = -1, -2
 """A tie and a skip where answers are stored as integers."""
@@ -46,6 +50,8 @@ def read_answer(said: Any, shown: Sequence[str] = ()) -> Answer:
 
     >>> read_answer("model_a", ("red", "blue")), read_answer("blue", ("red", "blue")), read_answer(1.0)
     (1, 0, 1)
+    >>> [read_answer(said, ("red", "blue")) for said in ("0.7", "much worse", "equal")]
+    [0.7, 0, 'tie']
     """
     words = _PAIR if len(shown) == 2 else _SINGLE
     if said is None:
@@ -54,9 +60,16 @@ def read_answer(said: Any, shown: Sequence[str] = ()) -> Answer:
     folded = "1" if word == "1.0" else "0" if word == "0.0" else word.lower()
     if folded in words:
         return words[folded]
-    if word in shown and len(shown) == 2:
-        return int(word == shown[0])
-    usual = "a, b, tie, skip, 1, 0 or the winner's name" if len(shown) == 2 else "yes, no, skip, 1 or 0"
+    if len(shown) == 2:
+        if word in shown:
+            return int(word == shown[0])
+        if folded.replace("_", " ") in GRADES:
+            return _score(GRADES[folded.replace("_", " ")])
+        if _is_fraction(word):
+            return _score(float(word))
+    grades = f"a grade ({', '.join(GRADES)})"
+    pair = f"a, b, tie, skip, a number from 0 to 1, {grades} or the winner's name"
+    usual = pair if len(shown) == 2 else "yes, no, skip, 1 or 0"
     raise InvalidInput(f"The answer must be {usual}; got {said!r}.")
 
 
@@ -66,12 +79,41 @@ def word_of(answer: Answer, *, pair: bool) -> str:
         return "skip"
     if answer == "tie":
         return "tie"
-    return (("b", "a") if pair else ("no", "yes"))[answer]
+    if answer not in (0, 1):
+        return f"{answer:g}"
+    return (("b", "a") if pair else ("no", "yes"))[int(answer)]
 
 
 def code_of(answer: Answer) -> int:
-    """The answer as an integer: 1, 0, TIE or SKIP."""
-    return SKIP if answer is None else TIE if answer == "tie" else answer
+    """The answer as an integer: 1, 0, TIE or SKIP, which stands for a score between 0 and 1 as well."""
+    if answer == "tie" or answer == 0.5:
+        return TIE
+    return int(answer) if answer in (0, 1) and answer is not None else SKIP
+
+
+def preferred(answer: Answer) -> int:
+    """Who is preferred, as an integer: 1, 0, TIE or SKIP; a score above one half is for the first item."""
+    return int(answer > 0.5) if isinstance(answer, float) and answer != 0.5 else code_of(answer)
+
+
+def turned(answer: Answer) -> Answer:
+    """The answer as if the two items had been shown the other way round."""
+    if answer is None or answer == "tie":
+        return answer
+    return 1 - answer
+
+
+def _score(value: float) -> Answer:
+    """A score as an answer: whole numbers stay whole, and a half is a tie."""
+    return "tie" if value == 0.5 else int(value) if value in (0.0, 1.0) else value
+
+
+def _is_fraction(word: str) -> bool:
+    """Whether this is a number from 0 to 1."""
+    try:
+        return 0.0 <= float(word) <= 1.0
+    except ValueError:
+        return False
 
 
 def _is_whole(said: Any) -> bool:

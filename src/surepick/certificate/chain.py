@@ -18,7 +18,7 @@ from surepick._arrays import Integers
 from surepick.certificate.reading import whole
 from surepick.errors import CertificateRefused
 
-READ_BY_PROOF = ("restart", "predictions", "shares", "leader")
+READ_BY_PROOF = ("restart", "predictions", "shares", "leader", "spread")
 """Entries of memos that certificates show, so that no hash can stand for other ones."""
 
 
@@ -32,6 +32,10 @@ class Counted(Protocol):
     @property
     def wins(self) -> Integers:
         """How many of them are 1."""
+
+    @property
+    def partial(self) -> Sequence[Sequence[float]]:
+        """Scores of further answers, between 0 and 1 and in ascending order."""
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Chain:
         """The link of a stage that is planned now, after the answers to the first `counted` stages were counted."""
         previous = self.links[-1] if self.links else start_link(self.log[0]["policy"], self.log[0]["problem"])
         new = stages[self.counted[-1] if self.counted else 0 : counted]
-        tallies = [[stage.pulls.tolist(), stage.wins.tolist()] for stage in new]
+        tallies = [_counted(stage.pulls.tolist(), stage.wins.tolist(), stage.partial) for stage in new]
         return next_link(previous, event["measurements"], event["pulls"], *_split(event["memo"]), tallies)
 
     def append(self, event: Mapping[str, Any], stages: Sequence[Counted], counted: int) -> None:
@@ -151,11 +155,16 @@ def _split(memo: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
 
 
 def _tally(stage: Mapping[str, Any]) -> list[Any]:
-    """The answers of a stage as the log counts them: answers and wins, or scores where there are others."""
+    """The answers of a stage in a certificate, as `_counted` has those of a log."""
     if "pulls" in stage:
-        return [stage["pulls"], stage["wins"]]
-    if any(scores not in ([1, 0], [0, 1]) for answers in stage["answers"] for scores, _ in answers):
-        return list(stage["answers"])
-    pulls = [sum(times for _, times in answers) for answers in stage["answers"]]
-    wins = [sum(times for scores, times in answers if scores == [1, 0]) for answers in stage["answers"]]
-    return [pulls, wins]
+        return _counted(stage["pulls"], stage["wins"], stage.get("partial", ()))
+    counts = [{tuple(scores): times for scores, times in answers} for answers in stage["answers"]]
+    wins = [each.pop((1, 0), 0) for each in counts]
+    pulls = [won + each.pop((0, 1), 0) for won, each in zip(wins, counts, strict=True)]
+    partial = [[scores[0] for scores, times in sorted(each.items()) for _ in range(times)] for each in counts]
+    return _counted(pulls, wins, partial)
+
+
+def _counted(pulls: Any, wins: Any, partial: Sequence[Sequence[float]]) -> list[Any]:
+    """Answers and wins of each question; with scores between 0 and 1 where there are any."""
+    return [pulls, wins, [list(scores) for scores in partial]] if any(map(len, partial)) else [pulls, wins]

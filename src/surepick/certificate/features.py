@@ -88,7 +88,8 @@ class _Checker:
             if item not in claims:
                 raise CertificateRefused(f"Nothing is claimed about {self.names[item]!r}, so it may be the best.")
             nats[self.names[item]] = self._rival(claims[item], best, item)
-        answers = sum(sum(stage["pulls"]) for stage in self.given["stages"])
+        given = self.given["stages"]
+        answers = sum(sum(stage["pulls"]) + sum(map(len, stage.get("partial", ()))) for stage in given)
         return Checked(self.names[best], self.delta, self.epsilon, answers, nats)
 
     def _replay(self, lengths: set[int]) -> None:
@@ -108,10 +109,20 @@ class _Checker:
             )
             if not (len(where) == len(planned) == len(n) == len(k) and len(set(where.tolist())) == len(where)):
                 raise CertificateRefused(f"Stage {place} does not list one count per measurement.")
+            partial = stage.get("partial", [[] for _ in n])
+            # An answer of the score s counts as s of a one and 1 − s of a zero: every factor lies below its chord.
+            for row, given in zip(range(len(n)), partial, strict=True):
+                if not given:
+                    continue
+                found = numbers(given, f"Partial scores of stage {place}", len(given))
+                if np.any((found <= 0) | (found >= 1)):
+                    raise CertificateRefused(f"Partial scores of stage {place} must lie between 0 and 1.")
+                n[row], k[row] = n[row] + len(found), k[row] + float(found.sum())
             if np.any(k > n) or np.any(n > planned):
                 raise CertificateRefused(
                     f"Stage {place} counts more ones than answers, or more answers than questions."
                 )
+            counted = {**stage, "pulls": n.tolist(), "wins": k.tolist()}
             if truth(stage["restart"], "restart"):
                 snapshots.append((pulls.copy(), wins.copy(), scores.copy()))
             predictions = numbers(stage["predictions"], f"Predictions of stage {place}", EXPERTS, len(where))
@@ -128,9 +139,9 @@ class _Checker:
                 if leaders.setdefault(process, leader) != leader:
                     raise CertificateRefused(f"Process {process} changes its leader in stage {place}.")
                 if process == self.process:
-                    if bets and bets[-1][0] is stage:  # two bets on the same answers are no fair game
+                    if bets and bets[-1][0] is counted:  # two bets on the same answers are no fair game
                         raise CertificateRefused(f"Stage {place} bets twice for process {process}.")
-                    bets.append((stage, bet))
+                    bets.append((counted, bet))
             if place + 1 in lengths:
                 self.evidence[place + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
         if lengths - set(self.evidence):

@@ -7,7 +7,8 @@ A certificate has the stages in the order in which they were planned. In a stage
              each item shown, or for two items the score p of the first, which stands for (p, 1 − p)
     answers  pairs of scores, one in [0, 1] for each item shown, and how often they occurred
 
-and perhaps `leader`, an item named when the stage was planned. Its process counts the answers from this stage on.
+and perhaps `leader`, an item named when the stage was planned, whose process counts the answers from this stage on,
+and `spread`, how much scores were expected to vary, as a share of the variance of wins and losses.
 """
 
 import math
@@ -23,6 +24,7 @@ WEIGHTS = (0.6, 0.2, 0.2 / 3, 0.2 / 3, 0.2 / 3)
 CONSTANT_LOSSES = (0.65, 0.85, 0.97)
 LEAST_SHARE = 0.01
 MOST_ETA = 0.49
+MOST_BET = 0.99
 ROUNDING = 1e-9  # nats by which the writer's arithmetic may differ: a billionth of delta
 
 
@@ -41,6 +43,7 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             if any(process.leader == leader for process in named) or epsilon == 0:
                 raise CertificateRefused(f"Stage {place} names a leader twice, or without an epsilon.")
             named.append(Process(count, leader, eta))
+        [spread] = unit_numbers([stage.get("spread", 1.0)], 1)
         questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", "answers"))
         if len(set(questions[0])) != len(questions[0]):
             raise CertificateRefused(f"Stage {place} lists a question twice.")
@@ -58,7 +61,7 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             # A score of 1 is the worst for every process: so are missing answers charged that may depend on the answer.
             counts += [([1.0] * len(shown), missing)] if charged else []
             for process in (outright, *named):
-                process.count(shown, predicted, counts)
+                process.count(shown, predicted, counts, spread)
     needed = math.log(2 if epsilon else 1) - math.log(delta)
     j = next((j for j, process in enumerate(named) if process.leader == best), None)
     # The j-th leader has the share 0.6·0.4^j of half of delta. In logarithms, since 0.4^j underflows.
@@ -85,8 +88,10 @@ class Process:
         self.reached = [0.0] * items
         """The largest log M(z) so far: an item that was excluded once stays excluded."""
 
-    def count(self, shown: list[int], shares: list[list[float]], answers: list[tuple[list[float], int]]) -> None:
-        """Multiply by 1 + b·(f − score) for each answer, where the bet b = (f − w)/(f·(1 − f)) if w is predicted."""
+    def count(
+        self, shown: list[int], shares: list[list[float]], answers: list[tuple[list[float], int]], spread: float
+    ) -> None:
+        """Multiply by 1 + b·(f − score) for each answer; the bet is b = (f − w)/(f(1 − f) − (1 − spread)w(1 − w))."""
         for place, item in enumerate(shown):
             # Theorem 2 is about comparisons: there alone the other item's fair share is larger.
             margin = self.eta if len(shown) == 2 and self.leader in shown and item != self.leader else 0.0
@@ -94,7 +99,9 @@ class Process:
             model, record = (one[place] for one in shares)
             constant = [2 * fair * (1 - loss) if model < fair else fair for loss in CONSTANT_LOSSES]
             for expert, share in enumerate([model, record, *constant]):
-                bet = (fair - min(max(share, LEAST_SHARE), fair)) / (fair * (1 - fair))
+                w = min(max(share, LEAST_SHARE), fair)
+                bet = (fair - w) / max(fair * (1 - fair) - (1 - spread) * w * (1 - w), 1e-9)
+                bet = min(bet, MOST_BET / (1 - fair))
                 if not 0 <= bet < 1 / (1 - fair):  # a factor may be negative, or its mean above 1 for the winner
                     raise CertificateRefused(f"A bet of {bet:g} at the fair share {fair:g} is out of range.")
                 self.logs[item][expert] += sum(

@@ -30,6 +30,9 @@ CONSTANT_LOSSES = np.array([0.65, 0.85, 0.97])
 LEAST_SHARE = 0.01
 """No expert predicts a smaller share: one surprise then costs at most log(f/0.01), 3.9 nats in a comparison."""
 
+MOST_BET = 0.99
+"""Largest bet as a share of the most that is allowed, at which a win would end the process."""
+
 LOG_SHARES: Floats = np.log([MODEL, RECORD, *(FIXED / len(CONSTANT_LOSSES) for _ in CONSTANT_LOSSES)])
 
 
@@ -48,14 +51,16 @@ def experts(shares: Predicted, fair: Floats) -> Floats:
     return np.asarray(np.clip(np.column_stack([model, own, constant]), LEAST_SHARE, fair[:, None]))
 
 
-def log_factors(w: Floats, score: Floats, fair: Floats) -> Floats:
-    """log(1 + b·(f − S)) with the bet b = (f − w)/(f·(1 − f)) of an expert that predicts the share w ≤ f.
+def log_factors(w: Floats, score: Floats, fair: Floats, spread: float = 1.0) -> Floats:
+    """log(1 + b·(f − S)) with b = (f − w)/(f·(1 − f) − (1 − spread)·w·(1 − w)) if the share w ≤ f is predicted.
 
-    This b maximises the expected log factor if w is right (Kelly). It lies in [0, 1/(1 − f)], so the factor is never
-    negative: it is (1 − w)/(1 − f) after a loss and w/f after a win, and affine in the score between them.
+    With spread 1 this b maximises the expected log factor of wins and losses if w is right (Kelly): the factor is
+    (1 − w)/(1 − f) after a loss and w/f after a win, and affine in the score between them. Scores between 0 and 1 vary
+    less, by `spread`; the denominator is then their mean square about f, and b about the best bet. It is at most
+    `MOST_BET`/(1 − f), so no factor is negative.
     """
-    bet = (fair - w) / (fair * (1 - fair))
-    return np.asarray(np.log1p(bet * (fair - score)))
+    bet = (fair - w) / np.maximum(fair * (1 - fair) - (1 - spread) * w * (1 - w), 1e-9)
+    return np.asarray(np.log1p(np.minimum(bet, MOST_BET / (1 - fair)) * (fair - score)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,11 @@ class WinnerEvidence:
         return cls(np.zeros((items, len(LOG_SHARES))), np.zeros(items), against, eta)
 
     def update(
-        self, shown: Sequence[int], shares: Predicted, answers: Sequence[tuple[ArrayLike, int]]
+        self,
+        shown: Sequence[int],
+        shares: Predicted,
+        answers: Sequence[tuple[ArrayLike, int]],
+        spread: float = 1.0,
     ) -> "WinnerEvidence":
         """Count answers to one question, as one step.
 
@@ -90,6 +99,7 @@ class WinnerEvidence:
             answers: scores of the items shown, each in [0, 1], and how often they occurred. A missing answer that may
                 depend on what it would have been is counted as a win of every item shown: the factor falls as the score
                 rises, so this is the worst for each process, whatever the answer was.
+            spread: the variance of scores as a share of that of wins and losses, as predicted before the answers.
         """
         items = np.asarray(shown)
         fair = np.full(len(items), 1 / len(items))
@@ -99,7 +109,7 @@ class WinnerEvidence:
         for scores, times in answers:
             if times:
                 score = np.asarray(scores, dtype=np.float64)[:, None]
-                wealth[items] += times * log_factors(predicted, score, fair[:, None])
+                wealth[items] += times * log_factors(predicted, score, fair[:, None], spread)
         reached[items] = np.maximum(reached[items], logsumexp(wealth[items] + LOG_SHARES, axis=1))
         return replace(self, log_wealth=wealth, reached=reached)
 

@@ -16,7 +16,7 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.glm import Tally
-from surepick.identify.policy import Plan, Policy, pooled_counts
+from surepick.identify.policy import Partial, Plan, Policy, pooled_counts, updated
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.verdict import Forecast, Verdict
@@ -43,6 +43,8 @@ class OpenStage:
     wins: Integers
     left: Integers
     """Questions without an answer that may still get one."""
+    partial: Partial = ()
+    """Scores of answers that are neither 1 nor 0."""
 
 
 def forecast(
@@ -105,7 +107,7 @@ def forecast_further(
             for stage in unanswered:
                 plan, filled = stage.plan, stage.pulls + stage.left
                 wins = stage.wins + np.asarray(judge.wins(problem.vectors(plan.measurements), stage.left))
-                ahead = policy.update(ahead, plan.stage, plan.tally(problem, wins, filled))
+                ahead = updated(policy, ahead, plan.stage, plan.tally(problem, wins, filled), stage.partial)
                 if (filled < plan.pulls).any():  # what was skipped stays without an answer
                     ahead = policy.close(ahead, plan.stage)
             yield (

@@ -140,7 +140,9 @@ class Follower:
             state = policy.apply(state, plan)
             # A stage may list its measurements in another order than the follower's plan of the same stage.
             order = np.argsort(stage.plan.measurements, kind="stable")
-            state = policy.update(state, plan.stage, plan.tally(problem, stage.wins[order], stage.pulls[order]))
+            tally = plan.tally(problem, stage.wins[order], stage.pulls[order])
+            partial = [stage.partial[place] for place in order] if stage.partial else ()
+            state = policy.update(state, plan.stage, tally, partial)
             # Only evaluated stages are followed, so nothing more is coming.
             state = policy.close(state, plan.stage).evaluated
         return replace(self, state=state, stages=len(stages))
@@ -155,7 +157,11 @@ class Follower:
         )
 
     def _forecast(self, problem: Problem, stages: Sequence[AnsweredStage]) -> Forecast:
-        answered = [OpenStage(stage.plan, stage.pulls, stage.wins, np.zeros_like(stage.pulls)) for stage in stages]
+        none = [np.zeros_like(stage.pulls) for stage in stages]
+        answered = [
+            OpenStage(stage.plan, stage.pulls, stage.wins, left, stage.partial)
+            for stage, left in zip(stages, none, strict=True)
+        ]
         return forecast_further(problem, self.policy, self.state, answered)
 
 

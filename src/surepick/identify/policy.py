@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick._arrays import Integers
+from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput, SurepickError
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
@@ -145,6 +145,24 @@ def checked_answers(plan: Plan, tally: Tally) -> tuple[Integers, Integers]:
     return tally.pulls, tally.wins
 
 
+Partial = Sequence[Sequence[float]]
+"""For each measurement of a stage the scores strictly between 0 and 1 of its answers (a tie is ½); empty for none."""
+
+
+def checked_partial(plan: Plan, tally: Tally, partial: Partial) -> Partial:
+    """Scores between 0 and 1 that fit the plan beside this tally, or a sentence why they do not."""
+    if not any(len(scores) for scores in partial):
+        return ()
+    if len(partial) != len(plan.pulls) or not all(0 < score < 1 for scores in partial for score in scores):
+        raise InvalidInput(
+            f"Partial scores of stage {plan.stage} must be one list per measurement, {len(plan.pulls)} in all, of "
+            "numbers between 0 and 1."
+        )
+    if np.any(tally.pulls + np.array([len(scores) for scores in partial]) > plan.pulls):
+        raise InvalidInput(f"Stage {plan.stage} has more answers than it asked for; drop those of other stages.")
+    return tuple(tuple(sorted(scores)) for scores in partial)
+
+
 def checked_limits(delta: float, epsilon: float, budget: int) -> None:
     """Refuse a delta, epsilon or budget that is out of range."""
     validate.probability("delta", delta)
@@ -175,6 +193,8 @@ class StageRecord:
     """How many of them are 1."""
     closed: bool = False
     """Whether no more answers are expected."""
+    partial: Partial = ()
+    """Scores of answers that are neither 1 nor 0; they are no part of `pulls` and `wins`."""
 
     @classmethod
     def unanswered(cls, plan: Plan) -> "StageRecord":
@@ -186,17 +206,33 @@ class StageRecord:
     def answered(self) -> bool:
         """Whether all answers are in: every question has one, or the stage is closed."""
         # By vector, not in all: answers to another question of the stage are no substitute.
-        return self.closed or bool(np.array_equal(self.pulls, self.plan.pulls))
+        return self.closed or bool(np.array_equal(self.scored[0], self.plan.pulls))
 
     @cached_property
     def answers(self) -> int:
         """Answers to the stage so far."""
-        return int(self.pulls.sum())
+        return int(self.scored[0].sum())
+
+    @cached_property
+    def scored(self) -> tuple[Floats, Floats]:
+        """Of each measurement all answers, and the sum of their scores for the first item."""
+        if not self.partial:
+            return self.pulls.astype(np.float64), self.wins.astype(np.float64)
+        return self.pulls + np.array([len(s) for s in self.partial]), self.wins + np.array(
+            [sum(s) for s in self.partial]
+        )
 
     @property
     def missing(self) -> int:
         """Questions of the stage without an answer."""
         return self.plan.total - self.answers
+
+
+def updated(policy: Policy[State], state: State, stage: int, tally: Tally, partial: Partial) -> State:
+    """`policy.update`, with scores between 0 and 1 if there are any: only policies that take them are given some."""
+    if not partial:
+        return policy.update(state, stage, tally)
+    return cast("State", cast("Any", policy).update(state, stage, tally, partial))
 
 
 def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
@@ -229,6 +265,10 @@ class AnsweredStage(Protocol):
     @property
     def wins(self) -> Integers:
         """How many of them are 1."""
+
+    @property
+    def partial(self) -> Partial:
+        """Scores of answers that are neither 1 nor 0."""
 
 
 def pooled_counts(problem: Problem, stages: Iterable[AnsweredStage]) -> tuple[Integers, Integers]:

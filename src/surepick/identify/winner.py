@@ -13,6 +13,7 @@ Features and past answers guide the search and size the bets (`glm.item_scores`)
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -30,11 +31,13 @@ from surepick.glm.item_scores import ItemScores
 from surepick.guarantee import Guarantee
 from surepick.identify.policy import (
     ENOUGH,
+    Partial,
     Plan,
     StageRecord,
     Wait,
     checked_answers,
     checked_limits,
+    checked_partial,
     exhausted,
     numbered,
 )
@@ -66,6 +69,9 @@ MOST_ETA = 0.49
 
 CONFIRMING = 30
 """Answers after which the last item may be a little behind in its comparison with an excluded one."""
+
+SPREAD_PRIOR = 1.0
+"""Weight of the usual variance, of wins and losses, in the estimate from scores: about that of four answers."""
 
 ONE_BY_ONE = 1000
 """Questions that are planned one at a time ..."""
@@ -160,6 +166,8 @@ class Winner:
         """
         where = np.array(sorted(counts), dtype=np.int64)
         memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
+        if state.spread < 1:
+            memo["spread"] = state.spread
         if state.names_leader:
             memo["leader"] = state.leader
         return Plan(len(state.stages), where, np.array([counts[row] for row in where.tolist()]), memo)
@@ -169,11 +177,15 @@ class Winner:
         state = state.evaluated
         return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)), asked=state.asked + plan.total)
 
-    def update(self, state: "WinnerState", stage: int, tally: Tally) -> "WinnerState":
-        """Record all answers to a stage that there are by now; stages already evaluated stay as they are."""
+    def update(self, state: "WinnerState", stage: int, tally: Tally, partial: Partial = ()) -> "WinnerState":
+        """Record all answers to a stage that there are by now; stages already evaluated stay as they are.
+
+        `partial` are scores between 0 and 1, such as ½ for a tie.
+        """
         record = numbered(state.stages, stage)
         pulls, wins = checked_answers(record.plan, tally)
-        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins))
+        partial = checked_partial(record.plan, tally, partial)
+        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins, partial=partial))
 
     def close(self, state: "WinnerState", stage: int) -> "WinnerState":
         """Take the answers a stage has as all it will get."""
@@ -303,8 +315,12 @@ class WinnerState:
     """Beliefs after the evaluated stages."""
     named: tuple[WinnerEvidence, ...] = ()
     """The epsilon form for each leader named so far, in the order of naming."""
-    record: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Answers and wins of each measurement in the evaluated stages."""
+    record: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    """Answers to each measurement in the evaluated stages, and the sum of their scores."""
+    squares: tuple[float, float] = (0.0, 0.0)
+    """Sums over these answers of (score − predicted)², and of what it is expected to be for wins and losses."""
+    has_partial: bool = False
+    """Whether some answer was neither a win nor a loss."""
     stages: tuple[StageRecord, ...] = ()
     asked: int = 0
     """Questions of all stages."""
@@ -321,20 +337,25 @@ class WinnerState:
     def _after(self, stage: StageRecord) -> "WinnerState":
         """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
         memo, record, scores = stage.plan.memo, dict(self.record), self.scores
+        seen, usual = self.squares
         processes = [self.evidence, *self.named]
         if "leader" in memo:
             processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             first, second = self.problem.about[measurement].tolist()
-            pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
-            answers = [((1.0, 0.0), wins), ((0.0, 1.0), pulls - wins)]
+            answers = stage_answers(stage, place)
+            pulls, wins = (column[place] for column in stage.scored)
             if self.charge:
-                answers.append(((1.0, 1.0), int(stage.plan.pulls[place]) - pulls))
+                answers.append(((1.0, 1.0), int(stage.plan.pulls[place] - pulls)))
             shares = _both(memo["shares"][place])
-            processes = [process.update((first, second), shares, answers) for process in processes]
+            spread = memo.get("spread", 1.0)
+            processes = [process.update((first, second), shares, answers, spread) for process in processes]
             if pulls:
                 scores = scores.update(first, second, wins, pulls)
-            before = record.get(measurement, (0, 0))
+            w = memo["shares"][place][0]
+            seen += sum(times * (score[0] - w) ** 2 for score, times in answers if sum(score) == 1)
+            usual += pulls * w * (1 - w)
+            before = record.get(measurement, (0.0, 0.0))
             record[measurement] = before[0] + pulls, before[1] + wins
         evidence, *named = processes
         return replace(
@@ -343,6 +364,8 @@ class WinnerState:
             named=tuple(named),
             scores=scores,
             record=record,
+            squares=(seen, usual),
+            has_partial=self.has_partial or bool(stage.partial),
             evaluated_stages=self.evaluated_stages + 1,
         )
 
@@ -351,6 +374,17 @@ class WinnerState:
         if stage < self.evaluated_stages:
             return self
         return replace(self, stages=(*self.stages[:stage], record, *self.stages[stage + 1 :]))
+
+    @property
+    def spread(self) -> float:
+        """The variance of scores, as a share of that of wins and losses: 1 until one of them was neither.
+
+        Scores that vary less carry more evidence: it takes larger bets to collect it.
+        """
+        if not self.has_partial:
+            return 1.0
+        seen, usual = self.squares
+        return round(min((seen + SPREAD_PRIOR) / (usual + SPREAD_PRIOR), 1.0), 4)
 
     @property
     def eta(self) -> float:
@@ -450,10 +484,21 @@ def _certified(problem: Problem, stage: StageRecord) -> dict[str, Any]:
         **stage.plan.memo,
         "shares": [list(shares) for shares in stage.plan.memo["shares"]],
         "answers": [
-            [[[1, 0], wins], [[0, 1], pulls - wins]]
-            for pulls, wins in zip(stage.pulls.tolist(), stage.wins.tolist(), strict=True)
+            [[list(scores), times] for scores, times in stage_answers(stage, place)]
+            for place in range(len(stage.plan.pulls))
         ],
     }
+
+
+def stage_answers(stage: StageRecord, place: int) -> list[tuple[tuple[float, float], int]]:
+    """The answers to one question of a stage: scores of both items, and how often they occurred."""
+    pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
+    partial = Counter(stage.partial[place]) if stage.partial else {}
+    return [
+        ((1.0, 0.0), wins),
+        ((0.0, 1.0), pulls - wins),
+        *(((score, 1 - score), times) for score, times in sorted(partial.items())),
+    ]
 
 
 def _both(shares: Sequence[float]) -> Predicted:

@@ -108,9 +108,9 @@ class LanguageModel:
         seed: answers that are drawn from log-probabilities depend on it and on the question's number.
         inputs: the input that both outputs of a question answer, shown above them.
 
-    A reply with log-probabilities gives a probability p that the first item is better. The session takes no
-    probabilities yet, so the answer is drawn: 1 with probability p. The draw has the mean p, so whatever holds for p on
-    average holds for the answer (docs/language-models.md).
+    A reply with log-probabilities gives a probability p that the first item is better, which counts as a score by
+    itself. For policies that take only 0 and 1 the answer is drawn: 1 with probability p. The draw has the mean p, so
+    whatever holds for p on average holds for the answer (docs/language-models.md).
 
     >>> judge = LanguageModel("some-model", {"short": "Yes.", "long": "Yes, because."}, url="http://localhost:8000")
     >>> judge.server.url

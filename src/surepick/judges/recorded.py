@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from surepick._arrays import Integers
-from surepick.answer import Answer, code_of
+from surepick.answer import Answer, code_of, turned
 from surepick.checks import Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Winner
@@ -299,5 +299,4 @@ def _in_order(first: int, second: int) -> Asked:
 
 def _for_smaller(number: Mapping[str, int], shown: tuple[str, ...], answer: Answer) -> Answer:
     """The answer turned from the first item shown to the item of the smaller number, or back."""
-    turned = len(shown) == 2 and number[shown[0]] > number[shown[1]]
-    return 1 - answer if turned and isinstance(answer, int) else answer
+    return turned(answer) if len(shown) == 2 and number[shown[0]] > number[shown[1]] else answer

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surepick._arrays import Integers
-from surepick.answer import SKIP, TIE, Answer, code_of, read_answer
+from surepick.answer import SKIP, TIE, Answer, preferred, read_answer
 from surepick.errors import InvalidInput
 
 MOST_ITEMS = 1000
@@ -68,7 +68,7 @@ class VoteCounts:
             raise InvalidInput(f"Item {same!r} is compared with itself; a vote compares two items.")
         first = np.array([number[row[0]] for row in rows], dtype=np.int32)
         second = np.array([number[row[1]] for row in rows], dtype=np.int32)
-        said = np.array([code_of(row[2]) for row in rows], dtype=np.int8)
+        said = np.array([preferred(row[2]) for row in rows], dtype=np.int8)
         times = np.bincount(order, minlength=len(rows))
         wins, ties = np.zeros((2, len(names), len(names)), dtype=np.int64)
         np.add.at(wins, (first[said == 1], second[said == 1]), times[said == 1])

@@ -15,6 +15,7 @@ from surepick.identify import Verdict
 from surepick.identify.anytime.claims import proven_better
 from surepick.identify.anytime.state import State
 from surepick.identify.forecast import OpenStage
+from surepick.identify.policy import updated
 from surepick.linalg import span_of
 from surepick.report.sentences import intervals_note
 from surepick.session import Session
@@ -37,7 +38,8 @@ def verdicts_over_time(session: Session, points: int = CURVE_POINTS) -> Iterator
     state = policy.start(problem)
     for number, stage in enumerate(stages):
         plan = stage.plan
-        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, stage.wins, stage.pulls))
+        tally = plan.tally(problem, stage.wins, stage.pulls)
+        state = updated(policy, policy.apply(state, plan), plan.stage, tally, stage.partial)
         if (stage.pulls < plan.pulls).any():
             state = policy.close(state, plan.stage)
         if number in marks:
@@ -129,19 +131,25 @@ def score_table(session: Session, *, delta: float, most: int = MOST_ITEMS) -> Sc
 
 
 def _in_the_order_asked(session: Session) -> list[Tally]:
-    """Answers of the answered stages, stage by stage in the order in which the questions were drawn.
+    """Decisive answers of the answered stages, stage by stage in the order in which the questions were drawn.
 
-    This order depends on no answer, so nothing need be shuffled again.
+    This order depends on no answer, so nothing need be shuffled again. Late answers and repeated ones that do not count
+    are left out, as in the evidence.
     """
     stages, answers = len(_answered(session)), session.answers
+    uncounted = session.late | session.uncounted
     known = sorted(
-        (question for question in session.questions.values() if question.stage < stages and question.id in answers),
+        (
+            question
+            for question in session.questions.values()
+            if question.stage < stages and answers.get(question.id) in (0, 1) and question.id not in uncounted
+        ),
         key=lambda question: (question.stage, question.id),
     )
     if not known:
         return []
     rows = session.problem.vectors([question.measurement for question in known])
-    ones = np.array([answers[question.id] ^ question.swapped for question in known], dtype=np.int64)
+    ones = np.array([int(answers[question.id]) ^ question.swapped for question in known], dtype=np.int64)
     return in_given_order(Tally.from_answers(rows, ones))
 
 

@@ -45,7 +45,7 @@ class Reply:
     raw: str | None = None
     """The judge's own words, for the log."""
     probability: float | None = None
-    """Where the judge gave a probability of 1 instead of an answer: `answer` was drawn from it."""
+    """Where the judge gave a probability of 1: it counts itself where scores do, otherwise `answer`, drawn from it."""
 
 
 @runtime_checkable
@@ -148,10 +148,11 @@ class AskLoop:
         self._failures = self._failures + 1 if reply.trouble else 0
         if reply.trouble:
             self.troubles.append(f"Question {question.id} was skipped: {reply.trouble}.")
+        soft = reply.probability is not None and self.session.takes_scores and question.second is not None
         file_answer(
             self.session,
             question.id,
-            reply.answer,
+            reply.probability if soft else reply.answer,
             judge=reply.judge,
             cost=reply.cost,
             raw=reply.raw,

@@ -9,6 +9,7 @@ import numpy as np
 from surepick._arrays import Floats, Integers
 from surepick.identify import Plan
 from surepick.identify.forecast import OpenStage
+from surepick.identify.policy import Partial
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,8 @@ class StageProgress:
     """Answers to each measurement ..."""
     wins: Integers
     """... and how many of them were 1, in the order of the problem's pairs."""
+    scores: dict[int, list[float]] = field(default_factory=dict)
+    """By place, scores of answers that were neither, in the order of the problem's pairs."""
     outstanding: set[int] = field(default_factory=set)
     """Questions asked that have no answer, skip or tie yet."""
     without_answer: set[int] = field(default_factory=set)
@@ -65,6 +68,12 @@ class StageProgress:
         """Whether nothing of it is left to ask or to wait for."""
         return not self.outstanding and not self.unasked.any()
 
+    @property
+    def partial(self) -> Partial:
+        """The same for every measurement, in ascending order; empty if there are none."""
+        found = [sorted(self.scores.get(place, ())) for place in range(len(self.pulls))]
+        return found if any(found) else ()
+
     def place(self, measurement: int) -> int:
         """Where a measurement is in the arrays."""
         return int(np.flatnonzero(self.plan.measurements == measurement)[0])
@@ -74,4 +83,4 @@ class StageProgress:
         left = self.unasked.copy()
         for question in self.outstanding:
             left[self.place(questions[question].measurement)] += 1
-        return OpenStage(self.plan, self.pulls.copy(), self.wins.copy(), left)
+        return OpenStage(self.plan, self.pulls.copy(), self.wins.copy(), left, self.partial)

@@ -35,7 +35,7 @@ class _Last:
     """The last answer of a judge to a question: its number among this judge's answers, and what it said."""
 
     number: int
-    said: int
+    said: float
 
 
 @dataclass
@@ -90,7 +90,7 @@ class JudgeHistory:
         passed_over = {row for row, after in known.passed_over.items() if known.answers - after < wait}
         return frozenset(passed_over | {row for row in known.last if not self.counts(judge, row)})
 
-    def last_said(self, judge: str | None, measurement: int) -> int:
+    def last_said(self, judge: str | None, measurement: int) -> float:
         """The last answer of this judge to this question."""
         return self._judges[judge].last[measurement].said
 
@@ -99,7 +99,7 @@ class JudgeHistory:
         question: int,
         judge: str | None,
         measurement: int,
-        answer: int,
+        answer: float,
         *,
         counted: bool,
         expected: float | None,

@@ -25,6 +25,7 @@ from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Claim, Forecast, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.identify.ladder import LADDER_POLICIES, Ladder, default_assumption, policy_for, questioned
+from surepick.identify.policy import updated
 from surepick.registry import policy_from_json
 from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
 from surepick.session.question import Question, StageProgress
@@ -73,7 +74,7 @@ class Session:
         path: str | PathLike[str] | None = None,
     ) -> None:
         policy = policy or policy_for(problem, default_assumption(problem))
-        self._set_up(problem, policy, seed, repeats)
+        self._set_up(problem, policy, seed, repeats, ties_count=policy.name in LADDER_POLICIES)
         if path is not None:
             if Path(path).exists() and Path(path).stat().st_size:
                 raise InvalidInput(f"{path} already holds a session; Session.resume('{path}') resumes it.")
@@ -87,9 +88,10 @@ class Session:
                 "problem": problem.to_json(),
             }
             | ({} if repeats == "independent" else {"repeats": repeats})
+            | ({"ties": "half"} if policy.name in LADDER_POLICIES else {})
         )
 
-    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, repeats: Repeats) -> None:
+    def _set_up(self, problem: Problem, policy: Policy[Any], seed: int, repeats: Repeats, *, ties_count: bool) -> None:
         validate.one_of("repeats", repeats, REPEATS)
         if repeats != "independent" and policy.name not in LADDER_POLICIES:
             raise InvalidInput(
@@ -105,9 +107,11 @@ class Session:
         self._state = policy.start(problem)
         self._stages: list[StageProgress] = []
         self._questions: dict[int, Question] = {}
-        self._answers: dict[int, int] = {}
+        self._answers: dict[int, float] = {}
         self._late: set[int] = set()
         self._void: set[int] = set()
+        self._tied: set[int] = set()
+        self._ties_count = ties_count
         self._history = JudgeHistory(repeats, len(problem.about))
         self._exhausted: str | None = None
         self._ladder: Ladder | None = None
@@ -130,7 +134,11 @@ class Session:
         try:
             chosen = policy_from_json(head["policy"]) if policy is None else policy
             session._set_up(
-                Problem.from_json(head["problem"]), chosen, head["seed"], head.get("repeats", "independent")
+                Problem.from_json(head["problem"]),
+                chosen,
+                head["seed"],
+                head.get("repeats", "independent"),
+                ties_count=head.get("ties") == "half",  # in logs of earlier versions they are missing answers
             )
             session.log.append(head)
             for event in events[1:]:
@@ -192,7 +200,7 @@ class Session:
     def tell(
         self,
         question: int,
-        answer: int,
+        answer: float,
         *,
         judge: str | None = None,
         cost: float | None = None,
@@ -202,6 +210,8 @@ class Session:
     ) -> None:
         """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing.
 
+        Winner and Anytime also take scores between 0 and 1: how far the first item is preferred.
+
         An answer to a skipped question whose stage has been evaluated meanwhile is late, and so is every one after the
         verdict: it is logged as such (see `late`) and changes no evidence, since whether it was given may depend on
         what the evaluation showed. With `late` the caller says so of an answer that came too late elsewhere.
@@ -210,31 +220,41 @@ class Session:
         logged and not used.
         """
         known = self._question(question)
-        if isinstance(answer, str) or answer not in (0, 1):
-            raise InvalidInput(
-                f"The answer to question {question} must be 0 or 1, got {answer!r}; use skip or tie for no answer."
-            )
-        given = self._answers.get(question)
-        if given == int(answer):
+        said = self._checked_score(question, answer)
+        given = 0.5 if question in self._tied else self._answers.get(question)
+        if given == said:
             return
         if given is not None:
             raise InvalidInput(
-                f"Question {question} was answered {given} before and {int(answer)} now; undo({question}) takes the "
-                "first answer back."
+                f"Question {question} was answered {given} before and {said} now; undo({question}) takes the first "
+                "answer back."
             )
         late = late or known.stage < self._evaluated or self._verdict is not None
-        event = {"event": "answer", "id": known.id, "answer": int(answer)} | ({"late": True} if late else {})
-        if not late and self._history.is_repeat(judge, known.measurement):
-            event |= self._about_repeat(known, judge)
-        self._do(event | _source(judge, cost, raw, probability))
+        event = {"event": "answer", "id": known.id, "answer": said} | ({"late": True} if late else {})
+        self._do(event | ({} if late else self._about_repeat(known, judge)) | _source(judge, cost, raw, probability))
+
+    def _checked_score(self, question: int, answer: float) -> float:
+        """The answer as 1, 0 or a score between them, or a sentence why it is none."""
+        if not isinstance(answer, str) and answer in (0, 1):
+            return int(answer)
+        pair = self._questions[question].second is not None
+        scores = self._ties_count and pair and isinstance(answer, float) and 0 < answer < 1
+        if not scores:
+            wanted = "from 0 to 1" if self._ties_count and pair else "0 or 1"
+            raise InvalidInput(
+                f"The answer to question {question} must be {wanted}, got {answer!r}; use skip or tie for no answer."
+            )
+        return float(answer)
 
     def _about_repeat(self, question: Question, judge: str | None) -> Event:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
         history = self._history
         event: Event = {}
+        if not history.is_repeat(judge, question.measurement):
+            return event
         if not history.counts(judge, question.measurement):
             event["void"] = True
-        if history.repeats == "spaced":
+        if history.repeats == "spaced" and history.last_said(judge, question.measurement) in (0, 1):
             predict = cast("Anytime | Winner", self.policy).predict
             chance = predict(self._state, question.measurement)
             agreeing = chance if history.last_said(judge, question.measurement) else 1 - chance
@@ -250,8 +270,11 @@ class Session:
     def tie(
         self, question: int, *, judge: str | None = None, cost: float | None = None, raw: str | None = None
     ) -> None:
-        """The judge saw no difference. Logged as such; for the statistics it is a missing answer."""
-        self._leave_unanswered({"event": "tie", "id": question} | _source(judge, cost, raw))
+        """The judge saw no difference: a score of ½ for Winner and Anytime, and a missing answer for other policies."""
+        known = self._question(question)
+        if question not in self._tied:
+            about = self._about_repeat(known, judge) if self._ties_count else {}
+            self._leave_unanswered({"event": "tie", "id": question} | about | _source(judge, cost, raw))
 
     def undo(self, question: int | None = None) -> Question:
         """Take back an answer, skip or tie (by default the last answer), until its stage is evaluated.
@@ -263,7 +286,8 @@ class Session:
                 raise InvalidInput("There is no answer to undo.")
             question = next(reversed(self._answers))
         known = self._question(question)
-        if question not in self._answers and question not in self._stages[known.stage].without_answer:
+        answered = question in self._answers or question in self._tied
+        if not answered and question not in self._stages[known.stage].without_answer:
             raise InvalidInput(f"Question {question} has no answer to undo.")
         if known.stage < self._evaluated:
             raise InvalidInput(
@@ -284,8 +308,8 @@ class Session:
         return self._questions
 
     @property
-    def answers(self) -> Mapping[int, int]:
-        """All answers filed by the id of their question: 1 for the first item shown or yes, else 0."""
+    def answers(self) -> Mapping[int, float]:
+        """All answers filed by the id of their question: 1 for the first item shown or yes, 0, or a score between."""
         return self._answers
 
     @property
@@ -297,6 +321,11 @@ class Session:
     def late(self) -> frozenset[int]:
         """Questions whose answer came after their stage had been evaluated; it is logged and not counted."""
         return frozenset(self._late)
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether answers to comparisons may be scores between 0 and 1, and a tie counts as one half."""
+        return self._ties_count
 
     @property
     def repeats(self) -> Repeats:
@@ -436,7 +465,7 @@ class Session:
         for number in sorted(self._changed):
             stage = self._stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
-            self._state = self.policy.update(self._state, number, tally)
+            self._state = updated(self.policy, self._state, number, tally, stage.partial)
             self._changed.discard(number)
         for number in range(self._evaluated, self.answered_stages):
             if self._stages[number].without_answer:  # the policy still waits for these, and must be told not to
@@ -502,13 +531,18 @@ class Session:
         )
 
     def _on_answer(self, event: Event) -> None:
+        self._file(event, event["answer"])
+        self._answers[event["id"]] = event["answer"]
+
+    def _file(self, event: Event, answer: float) -> None:
+        """Count an answer, unless it is late or repeats an earlier one of the same judge."""
         if not event.get("late"):
             known = self._questions[event["id"]]
             self._history.add(
                 known.id,
                 event.get("judge"),
                 known.measurement,
-                event["answer"] ^ known.swapped,
+                1 - answer if known.swapped else answer,
                 counted=not event.get("void", False),
                 expected=event.get("expected"),
             )
@@ -518,12 +552,12 @@ class Session:
             stage.outstanding.discard(event["id"])
             stage.without_answer.add(event["id"])
         else:
-            self._count(event["id"], event["answer"], 1)
-        self._answers[event["id"]] = event["answer"]
+            self._count(event["id"], answer, 1)
 
     def _on_undo(self, event: Event) -> None:
         question = event["id"]
-        answer = self._answers.pop(question, None)
+        answer = 0.5 if question in self._tied else self._answers.pop(question, None)
+        self._tied.discard(question)
         self._history.take_back(question)
         if answer is not None and question not in self._late | self._void:
             self._count(question, answer, -1)
@@ -534,12 +568,18 @@ class Session:
             stage.without_answer.discard(question)
             stage.outstanding.add(question)
 
-    def _count(self, question: int, answer: int, by: int) -> None:
+    def _count(self, question: int, answer: float, by: int) -> None:
         known = self._questions[question]
         stage = self._stages[known.stage]
         place = stage.place(known.measurement)
-        stage.pulls[place] += by
-        stage.wins[place] += by * (answer ^ known.swapped)
+        score = 1 - answer if known.swapped else answer
+        if score in (0, 1):
+            stage.pulls[place] += by
+            stage.wins[place] += by * int(score)
+        elif by > 0:
+            stage.scores.setdefault(place, []).append(score)
+        else:
+            stage.scores[place].remove(score)
         stage.without_answer.discard(question)
         (stage.outstanding.discard if by > 0 else stage.outstanding.add)(question)
         self._changed.add(known.stage)
@@ -551,7 +591,12 @@ class Session:
         stage.without_answer.add(event["id"])
         self._changed.add(stage.plan.stage)
 
-    _on_tie = _on_skip
+    def _on_tie(self, event: Event) -> None:
+        if not self._ties_count:
+            self._on_skip(event)
+            return
+        self._file(event, 0.5)
+        self._tied.add(event["id"])
 
     def _on_look(self, event: Event) -> None:
         self._count_evaluation()

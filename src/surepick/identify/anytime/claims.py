@@ -88,6 +88,7 @@ def _stage(
         "planned": stage.plan.pulls.tolist(),
         "pulls": stage.pulls.tolist(),
         "wins": stage.wins.tolist(),
+        **({"partial": [list(scores) for scores in stage.partial]} if stage.partial else {}),
         "predictions": memo.factors.predictions.tolist(),
         "restart": memo.restart,
         "bets": bets,

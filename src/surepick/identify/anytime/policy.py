@@ -36,11 +36,13 @@ from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.policy import (
     ENOUGH,
     LOGISTIC,
+    Partial,
     Plan,
     StageRecord,
     Wait,
     checked_answers,
     checked_limits,
+    checked_partial,
     exhausted,
     numbered,
 )
@@ -179,11 +181,15 @@ class Anytime:
             proof_log=state.proof_log.after(memo),
         )
 
-    def update(self, state: State, stage: int, tally: Tally) -> State:
-        """Record all answers to a stage that there are by now; stages already evaluated stay as they are."""
+    def update(self, state: State, stage: int, tally: Tally, partial: Partial = ()) -> State:
+        """Record all answers to a stage that there are by now; stages already evaluated stay as they are.
+
+        `partial` are scores between 0 and 1, such as ½ for a tie; their mean is then assumed to be logistic.
+        """
         record = numbered(state.stages, stage)
         pulls, wins = checked_answers(record.plan, tally)
-        return _with_stage(state, stage, replace(record, pulls=pulls, wins=wins))
+        partial = checked_partial(record.plan, tally, partial)
+        return _with_stage(state, stage, replace(record, pulls=pulls, wins=wins, partial=partial))
 
     def close(self, state: State, stage: int) -> State:
         """Take the answers a stage has as all it will get."""

@@ -238,9 +238,11 @@ class State:
                 before = replace(state, stages=state.stages[:done], memos=state.memos[:done])
                 factors = before.fix_factors(where, stage.plan.pulls)
                 memo = replace(memo, factors=factors)
-            pulls, wins = stage.pulls.astype(float), stage.wins.astype(float)
+            # A score between 0 and 1 counts as that much of a one: every factor is the exponential of an affine
+            # function of the score, so it lies below its chord, whose mean is at most 1 (docs/anytime.md, section 4).
+            pulls, wins = stage.scored
             # Missing answers count as factor one, or are charged the worst (19).
-            missing = (stage.plan.pulls - stage.pulls).astype(float) * self.charge
+            missing = (stage.plan.pulls - pulls) * self.charge
             state = replace(
                 state,
                 memos=(*state.memos[:done], memo, *state.memos[done + 1 :]),
@@ -281,8 +283,9 @@ class State:
         state = self.evaluated
         pulls, wins = state.plug_in.pulls.copy(), state.plug_in.wins.copy()
         for stage in state.stages[state.evaluated_stages :]:
-            np.add.at(pulls, stage.plan.measurements, stage.pulls)
-            np.add.at(wins, stage.plan.measurements, stage.wins)
+            answers, scores = stage.scored
+            np.add.at(pulls, stage.plan.measurements, answers)
+            np.add.at(wins, stage.plan.measurements, scores)
         return pulls, wins
 
     @cached_property
