@@ -78,7 +78,7 @@ def test_every_command_uses_the_same_rows_and_reports_the_same_others(votes):
     unusable = {line: meaning for line, meaning in enumerate(meanings, 2) if line not in used and line not in undecided}
 
     find = surepick("find", items, "--answers", file)
-    assert find["questions"] == len(used)
+    assert find["questions"] == len(used) + find["ties"]  # a tie is half a win
     assert find["ties"] + find["skips"] == len(undecided)
     warm = surepick("find", items, "--simulate", "--warm-start", file, "--budget", 1)
     interval = surepick("interval", file, "--items", items, "--at", folder / "points.csv")

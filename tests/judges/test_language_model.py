@@ -410,7 +410,8 @@ def test_find_stops_at_the_cost_cap(server, items):
 def test_find_says_what_is_wrong_in_one_sentence(server, items, capsys, monkeypatch, tmp_path):
     server.key = "right"
     said = refused(capsys, monkeypatch, items)
-    assert said.count("\n") == 1
+    assert [line.split(":")[0] for line in said.splitlines()][-1] == "surepick"
+    assert said.count("surepick:") == 1
     assert 'refused the key (401): "Incorrect API key provided: sk-wr***ng.' in said
     assert "--price-in" in refused(capsys, monkeypatch, items, "--max-cost", 1)
     assert "only --assume winner" in refused(capsys, monkeypatch, items, "--assume", "features")

@@ -262,7 +262,7 @@ def find(
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
     given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
     known = {name: value for name, value in given.items() if value is not None} | {"delta": delta, "epsilon": epsilon}
-    by_features = assume == "features" or (policy is not None and policy != "winner")
+    by_features = None if assume is None and policy is None else assume == "features" or policy not in (None, "winner")
     votes = None if answers is None else RecordedJudge.of(table, answers, by_features=by_features)
     problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
     named = policy or ending_policy(problem, assume, warm=warm_start is not None)
@@ -363,8 +363,9 @@ def ending_policy(problem: "Problem", assume: Assumption | None, *, warm: bool =
     """The name of the policy that ends the search by this claim, or by the default one."""
     from surepick.identify import default_assumption, policy_for
 
-    # Only the claim "features" knows what to do with old votes.
-    return policy_for(problem, assume or ("features" if warm else default_assumption(problem))).name
+    if warm and assume is None:
+        return "anytime"  # only its predictions know what to do with old votes
+    return policy_for(problem, assume or default_assumption(problem)).name
 
 
 def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:

@@ -63,16 +63,19 @@ class RecordedJudge:
 
     @classmethod
     def of(
-        cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str], *, by_features: bool = True
+        cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str], *, by_features: bool | None = None
     ) -> "RecordedJudge":
         """The judge who replays a file of votes (`surepick.io.votes`) on these items.
 
         Items without a vote are left out, which a sentence in `unused` says. With `by_features` they stay where votes
-        on other items tell of them by the features, if these are believed (the policy Anytime, not Winner).
+        on other items tell of them by the features, if these are believed (the policy Anytime, not Winner). By default
+        they are for answers about single items, and not for comparisons.
         """
         known = items if isinstance(items, ItemTable) else read_items(items)
         recorded = read_votes(votes, known.names)
         problem = _problem(known, recorded, known.names)
+        if by_features is None:
+            by_features = any(len(vote.shown) == 1 for vote in recorded.votes)
         voted_on = {name for vote in recorded.votes for name in vote.shown}
         if len(voted_on) < len(known.names) and not (by_features and problem.obstacle is None):
             problem = _problem(known, recorded, [name for name in known.names if name in voted_on])
