@@ -83,12 +83,14 @@ async def decide(
     if idempotency_key is None:
         return _decision(await _act(service, wanted), body.context)
     await run_in_threadpool(service.streams.read, stream)
-    reply: Json = await service.write(_decide_once, _DecideOnce(wanted, idempotency_key, digest(body), service.streams))
+    reply: Json = await service.write(
+        _decide_once, _DecideOnce(stream, wanted, idempotency_key, digest(body), service.streams)
+    )
     return DecisionOut(**reply)
 
 
 @dataclass(frozen=True)
-class _DecideOnce:
+class _DecideOnce(streams.StreamRequest):
     """A request for a decision with a key."""
 
     wanted: streams.Decide
@@ -98,7 +100,7 @@ class _DecideOnce:
 
     @property
     def place(self) -> tuple[str, str]:
-        return self.wanted.stream, self.key
+        return self.stream, self.key
 
 
 def _decide_once(
@@ -107,8 +109,7 @@ def _decide_once(
     """Decide for requests with a key, unless that was done before; a handler for `GroupCommit`."""
     results: dict[_Request, Json | SurepickError] = {}
     fresh: dict[tuple[str, str], _DecideOnce] = {}
-    # All keys before any stream, and each in one order, so that two processes never wait for each other.
-    for request in sorted(requests, key=lambda request: request.place):
+    for request in requests:  # their streams are locked, so no other process has one of these keys in its hands
         try:
             before = first_reply(database, connection, *request.place, request.digest, request.wanted.now)
         except InvalidInput as refused:

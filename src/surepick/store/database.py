@@ -5,7 +5,7 @@ row. What the store refuses besides unusable input is here too: `NotFound`, `Con
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -30,6 +30,9 @@ UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceEr
 _WRITES = "surepick_writes"
 _EPOCH = sa.select(sa.extract("epoch", sa.func.clock_timestamp()))
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
+_STUDY = sa.func.hashtextextended(sa.bindparam("study", type_=sa.Text), _MIGRATION_LOCK)  # two with one number: no harm
+_SHARE_STUDY = sa.select(sa.func.pg_advisory_xact_lock_shared(_STUDY))
+_LOCK_STUDY = sa.select(sa.func.pg_advisory_xact_lock(_STUDY))
 
 
 class NotFound(SurepickError):
@@ -49,9 +52,10 @@ class Database:
 
     PostgreSQL runs at its default isolation, READ COMMITTED. Whoever decides by what was read locks the row first
     (SELECT ... FOR UPDATE) or puts the condition into the UPDATE itself, which PostgreSQL checks again after it waited
-    for the row. Every transaction locks in one order, so no two of them wait for each other: studies, judges, then what
-    belongs to them (questions, messages, events), and streams last; rows of one table in the order of their keys.
-    SQLite has one write transaction at a time.
+    for the row. Every transaction locks in one order, so no two of them wait for each other: studies (`lock_studies`),
+    rows of studies, judges, streams, and then only what belongs to one of these (questions, messages, events, kept
+    replies), which nobody else locks meanwhile; rows of one table in the order of their keys. SQLite has one write
+    transaction at a time.
     """
 
     def __init__(self, url: str) -> None:
@@ -126,6 +130,18 @@ class Database:
         self._engine.dispose()
 
 
+def lock_studies(connection: sa.Connection, wanted: Iterable[str], *, shared: bool) -> None:
+    """Lock studies until the transaction ends: judges share a study, planners and admins have it for themselves.
+
+    These are PostgreSQL's advisory locks, for which transactions wait in line. A planner that waited for the lock on a
+    row would wait for as long as there is always one more judge: shared locks on rows overtake an exclusive one.
+    """
+    if connection.dialect.name == "sqlite":  # there is one writer at a time
+        return
+    for study in sorted(wanted):  # in one order, whoever locks
+        connection.execute(_SHARE_STUDY if shared else _LOCK_STUDY, {"study": study})
+
+
 @dataclass(frozen=True)
 class Lease:
     """Columns by which at most one holder works on a row at a time; a holder that died keeps it until a deadline only.
@@ -185,6 +201,11 @@ class Lease:
                 .values({self.until.name: sa.bindparam("deadline"), **self._held_by(holder), **more}),
                 [{"row": row, "deadline": deadline} for row, deadline in deadlines.items()],
             )
+
+    def lock(self, connection: sa.Connection, *rows: sa.ColumnElement[bool]) -> None:
+        """Lock several rows in the order of their keys, before they are changed: an UPDATE takes them as they come."""
+        wanted = sa.select(self.key).where(*rows).order_by(self.key)
+        connection.execute(wanted.with_for_update(key_share=True)).all()
 
     def extend(self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float, **more: Any) -> None:
         """Move the deadline of rows that are held, and set the columns `more` with it; 0 lets it pass now."""

@@ -26,7 +26,7 @@ from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
-from surepick.store.database import Database
+from surepick.store.database import Database, lock_studies
 from surepick.store.question_queue import WISH_SECONDS
 from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, judges, messages, questions, studies
 
@@ -133,6 +133,7 @@ class Planner:
         if held:
             with self._database.writing(durable=False) as connection:
                 ours = (studies.c.planner == self.name, studies.c.id.in_(held))
+                PLANNER_LEASE.lock(connection, *ours)
                 PLANNER_LEASE.extend(connection, *ours, until=self._clock(connection) + LEASE_SECONDS)
 
     def _plan_study(self, study: str) -> None:
@@ -165,7 +166,7 @@ class Planner:
             term = sa.case((ours, studies.c.term), else_=studies.c.term + 1)
             if not PLANNER_LEASE.claim(connection, study, now=now, seconds=LEASE_SECONDS, holder=self.name, term=term):
                 return None
-            row = connection.execute(_locked, {"the_study": study}).one()
+            row = connection.execute(_position, {"the_study": study}).one()
         if lease is None or lease.term != row.term:
             with self._database.reading() as connection:
                 session = log.replay(connection, study, row.phase)
@@ -177,8 +178,9 @@ class Planner:
         return lease
 
     def _lock(self, connection: sa.Connection, study: str, lease: StudyLease) -> None:
-        """Lock the study's row until the transaction ends; raises Overtaken where the study is another's by now."""
-        row = connection.execute(_locked, {"the_study": study}).one()
+        """Lock the study until the transaction ends; raises Overtaken where the study is another's by now."""
+        lock_studies(connection, [study], shared=False)
+        row = connection.execute(_position.with_for_update(key_share=True), {"the_study": study}).one()
         if row.planner != self.name or row.term != lease.term:
             raise Overtaken
 
@@ -267,6 +269,7 @@ def release(database: Database, planner: str, study: str | None = None) -> None:
     """Give back a study, or all that this planner holds, so that another need not wait for the lease to expire."""
     held = [studies.c.planner == planner] if study is None else [studies.c.planner == planner, studies.c.id == study]
     with database.writing() as connection:
+        PLANNER_LEASE.lock(connection, *held)
         PLANNER_LEASE.release(connection, *held)
 
 
@@ -332,11 +335,9 @@ def _record_evaluation(
     connection.execute(sa.insert(evaluations).values(**row))
 
 
-_locked = (
-    sa.select(studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages)
-    .where(studies.c.id == sa.bindparam("the_study"))
-    .with_for_update()
-)
+_position = sa.select(
+    studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages
+).where(studies.c.id == sa.bindparam("the_study"))
 
 _askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
 

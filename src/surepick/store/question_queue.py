@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.errors import InvalidInput, SurepickError
-from surepick.store.database import Conflict, Database, Forbidden, NotFound
+from surepick.store.database import Conflict, Database, Forbidden, NotFound, lock_studies
 from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
 MOST_LEASES = 10
@@ -88,7 +88,7 @@ def lock_judges(connection: sa.Connection, requests: Sequence[JudgeRequest]) -> 
     exclusive one: what a handler reads about a study holds until its commit. The lock on a judge is exclusive.
     """
     if requests and connection.dialect.name != "sqlite":  # there is one writer at a time on SQLite
-        connection.execute(_shared_studies, {"wanted": sorted({request.study for request in requests})}).all()
+        lock_studies(connection, {request.study for request in requests}, shared=True)
         connection.execute(_locked_judges, {"wanted": sorted({request.judge for request in requests})}).all()
 
 
@@ -322,13 +322,6 @@ _study = sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages,
     studies.c.id == sa.bindparam("the_study")
 )
 
-# FOR KEY SHARE waits for the planner's FOR UPDATE only, not for those who change the row, such as its insight.
-_shared_studies = (
-    sa.select(studies.c.id)
-    .where(studies.c.id.in_(sa.bindparam("wanted", expanding=True)))
-    .order_by(studies.c.id)
-    .with_for_update(read=True, key_share=True)
-)
 _locked_judges = (
     sa.select(judges.c.id)
     .where(judges.c.id.in_(sa.bindparam("wanted", expanding=True)))
