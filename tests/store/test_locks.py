@@ -91,7 +91,7 @@ def test_two_processes_that_use_the_same_streams_do_not_wait_for_each_other(serv
         """Requests that are carried out in one transaction: a stream, the meeting, the other stream."""
         hold = threading.Event()
         processes[number].submit(lambda d, c, requests: [hold.wait() for _ in requests], None)
-        first, second = (Decide(stream, arms, None, service.now) for stream in made[:: 1 - 2 * number])
+        first, second = (Decide(stream, arms, None) for stream in made[:: 1 - 2 * number])
         other = Streams(database)  # another handler, so its requests are another group
         futures = [
             processes[number].submit(memories[number].act, first),

@@ -26,6 +26,7 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
+from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings
 from surepick.store import Database, GroupCommit
 from surepick.store.group_commit import Handler
@@ -143,7 +144,9 @@ class Service:
 
     async def write(self, handler: Handler, request: Any) -> Any:
         """Carry out a request with the next group of writes; returns when it is committed."""
-        return await asyncio.wrap_future(self.group_commit.submit(handler, request))
+        result = await asyncio.wrap_future(self.group_commit.submit(handler, request))
+        OUTAGE.over()
+        return result
 
     def address(self, request: Request) -> str:
         """Where this service is reached: for links that go to others, so not what the request says in its Host."""

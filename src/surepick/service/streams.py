@@ -79,7 +79,7 @@ async def decide(
     """Which of these arms to take. The decision is stored before it is answered."""
     if len(body.arms) > service.settings.items:
         raise InvalidInput(f"At most {service.settings.items:,} arms can be offered, got {len(body.arms):,}.")
-    wanted = streams.Decide(stream, body.arms, body.context, service.clock())
+    wanted = streams.Decide(stream, body.arms, body.context)
     if idempotency_key is None:
         return _decision(await _act(service, wanted), body.context)
     await run_in_threadpool(service.streams.read, stream)
@@ -109,9 +109,10 @@ def _decide_once(
     """Decide for requests with a key, unless that was done before; a handler for `GroupCommit`."""
     results: dict[_Request, Json | SurepickError] = {}
     fresh: dict[tuple[str, str], _DecideOnce] = {}
+    now = database.now(connection)
     for request in requests:  # their streams are locked, so no other process has one of these keys in its hands
         try:
-            before = first_reply(database, connection, *request.place, request.digest, request.wanted.now)
+            before = first_reply(database, connection, *request.place, request.digest, now)
         except InvalidInput as refused:
             results[*request.place, request.digest] = refused
             continue
@@ -139,7 +140,7 @@ def _decision(made: Decision, context: str | None) -> DecisionOut:
 @router.post("/streams/{stream}/reward", dependencies=[StreamClient])
 async def reward(stream: StreamId, body: RewardIn, service: ServiceDep) -> RewardOut:
     """The reward of a decision: 1, 0, or null to give up on it. The same again changes nothing, another is refused."""
-    told: streams.Reward = await _act(service, streams.Reward(stream, body.decision, body.reward, service.clock()))
+    told: streams.Reward = await _act(service, streams.Reward(stream, body.decision, body.reward))
     return RewardOut(decision=told.decision, reward=told.reward)
 
 

@@ -125,6 +125,11 @@ class Database:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
             command.upgrade(_alembic(connection), "head")
 
+    def probe(self) -> None:
+        """Write something that changes nothing; raises one of UNAVAILABLE where the database cannot be written."""
+        with self.writing() as connection:
+            connection.exec_driver_sql("UPDATE server SET value = value WHERE key = 'link secret'")
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()

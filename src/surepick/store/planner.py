@@ -26,9 +26,19 @@ from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
-from surepick.store.database import Database, lock_studies
+from surepick.store.database import UNAVAILABLE, Database, lock_studies
 from surepick.store.question_queue import WISH_SECONDS
-from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, judges, messages, questions, studies
+from surepick.store.schema import (
+    FORECAST_LEASE,
+    INSIGHT_LEASE,
+    PLANNER_LEASE,
+    QUESTION_LEASE,
+    evaluations,
+    judges,
+    messages,
+    questions,
+    studies,
+)
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -50,6 +60,12 @@ AHEAD_SHARE = 1.5
 """At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready."""
 
 MOST_READY = 5_000
+
+MOST_AHEAD = 86_400.0
+"""No insight or forecast is put off for longer: later deadlines are of a clock that was set back."""
+
+CLOCK_SECONDS = 60.0
+"""By which clocks may differ without anything being wrong."""
 
 logger = logging.getLogger("surepick.planner")
 
@@ -98,12 +114,18 @@ class Planner:
         self._clock = database.now
         self._held: dict[str, StudyLease] = {}
         self._retry_from: dict[str, float] = {}
+        self._last_round = math.inf  # so that the first round looks for times that are still to come
 
     def round(self) -> bool:
         """Plan every study that has work, once; whether there was any."""
         with self._database.reading() as connection:
             now = self._clock(connection)
+        if now < self._last_round:
+            self._set_back(now)
+        self._last_round = now
+        with self._database.reading() as connection:
             messages_due, questions_due = studies_due(connection, self.name, now, self._linger)
+        trouble: Exception | None = None
         waiting = {study for study, lease in self._held.items() if lease.waits}
         evaluation_due = {study for study, lease in self._held.items() if lease.evaluation_due(now)}
         failed = {study for study, until in self._retry_from.items() if until > now}
@@ -113,8 +135,8 @@ class Planner:
                 self._plan_study(study)
             except Overtaken:
                 self._held.pop(study, None)
-            except sa.exc.DBAPIError:  # a deadlock or a lost connection: nothing was written
-                logger.exception("Study %s is tried again in a second.", study)
+            except UNAVAILABLE as error:  # nothing was written
+                trouble = error
                 self._retry_from[study] = now + 1.0
             except Exception:  # one study's trouble must not stop the others
                 logger.exception("Study %s cannot be planned; it is tried again in a minute.", study)
@@ -125,7 +147,16 @@ class Planner:
             if lease.touched < now - IDLE_SECONDS and study not in questions_due:
                 del self._held[study]
                 release(self._database, self.name, study)
+        if trouble is not None:
+            raise trouble  # after all studies had their turn
         return bool(due)
+
+    def _set_back(self, now: float) -> None:
+        """The clock was set back: deadlines set before would pass much too late, so they are moved back with it."""
+        for lease in self._held.values():
+            lease.touched, lease.trusted_until, lease.evaluate_from = now, 0.0, 0.0
+        self._retry_from.clear()
+        pull_back_deadlines(self._database, now)
 
     def renew(self) -> None:
         """Keep the leases of all studies held; may be called from another thread while `round` is planning."""
@@ -271,6 +302,32 @@ def release(database: Database, planner: str, study: str | None = None) -> None:
     with database.writing() as connection:
         PLANNER_LEASE.lock(connection, *held)
         PLANNER_LEASE.release(connection, *held)
+
+
+def pull_back_deadlines(database: Database, now: float) -> None:
+    """Where a lease was claimed in the future, the clock has been set back since: let it begin now.
+
+    A question keeps what was left of its lease. Other leases are pulled back if they are further ahead than any can
+    be; then they are available, and whoever still works under one is guarded as always (`Lease`).
+    """
+    latest = {PLANNER_LEASE: 10 * LEASE_SECONDS, INSIGHT_LEASE: MOST_AHEAD, FORECAST_LEASE: MOST_AHEAD}
+    for lease, most in latest.items():
+        with database.writing(durable=False) as connection:
+            lease.lock(connection, lease.until > now + most)
+            lease.extend(connection, lease.until > now + most, until=0.0)
+    future = questions.c.leased_at > now + CLOCK_SECONDS
+    with database.reading() as connection:
+        wrong = sorted(connection.scalars(sa.select(questions.c.study).distinct().where(future)))
+    for study in wrong:
+        with database.writing(durable=False) as connection:
+            lock_studies(connection, [study], shared=False)
+            shifted = questions.c.leased_until - questions.c.leased_at + now
+            connection.execute(
+                sa.update(questions)
+                .where(questions.c.study == study, future)
+                .values(leased_until=shifted, leased_at=now)
+            )
+            connection.execute(sa.update(judges).where(judges.c.study == study).values(wanted=0, wanted_at=0.0))
 
 
 def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:

@@ -38,7 +38,6 @@ class Decide(StreamRequest):
 
     arms: list[list[float]]
     context: str | None
-    now: float
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ class Reward(StreamRequest):
 
     decision: int
     reward: int | None
-    now: float
 
 
 @dataclass
@@ -157,7 +155,7 @@ class Streams:
         written: dict[str, list[Line]] = {stream: [] for stream in held}
         for stream, memory in held.items():
             memory.session.write_to(written[stream].append)
-        now = max(request.now for request in requests) if requests else 0.0
+        now = database.now(connection)
         for row in rows:
             held[row.id].give_up(-math.inf if row.patience is None else now - row.patience)
         results = [_act(held.get(request.stream), request) for request in requests]
