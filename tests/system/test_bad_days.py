@@ -3,7 +3,8 @@
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from databases import PostgresServer, fresh_database, postgres_folder
 from running_service import ADMIN, RunningService
 from surepick.store import Database
 from surepick.store.verify import verify
+
+Serve = Callable[..., RunningService]
 
 ITEMS = [{"name": name, "features": at} for name, at in {"x": [1.0, 0.0], "y": [0.0, 1.0], "z": [0.6, 0.5]}.items()]
 
@@ -70,6 +73,20 @@ def lines_about_the_database(log: Path) -> list[str]:
 
 
 @pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a service, and ends it with the test."""
+    with ExitStack() as stack:
+
+        def started(url: str, workers: int = 1) -> RunningService:
+            running = RunningService(url, workers=workers, log=tmp_path / "log")
+            stack.callback(running.kill_all)
+            running.start()
+            return running
+
+        yield started
+
+
+@pytest.fixture
 def server() -> Iterator[PostgresServer]:
     if postgres_folder() is None:
         pytest.skip("no PostgreSQL server is installed; the Debian package is postgresql")
@@ -79,10 +96,9 @@ def server() -> Iterator[PostgresServer]:
     made.close()
 
 
-def test_postgresql_is_killed_and_comes_back(server: PostgresServer, tmp_path: Path) -> None:
+def test_postgresql_is_killed_and_comes_back(server: PostgresServer, serve: Serve, tmp_path: Path) -> None:
     with fresh_database(server.url) as url:
-        running = RunningService(url, workers=2, log=tmp_path / "log")
-        running.start()
+        running = serve(url, workers=2)
         judge = Judge(running)
         judge.answer_one()
         for _ in range(2):
@@ -100,7 +116,6 @@ def test_postgresql_is_killed_and_comes_back(server: PostgresServer, tmp_path: P
             (True, False),
             (False, True),
         ] * 2
-        running.kill_all()
 
 
 def wait_for(log: Path, words: str, seconds: float = 10.0) -> None:
@@ -137,10 +152,11 @@ def fill(folder: Path) -> Path:
     return filler
 
 
-def test_a_full_disk_is_said_to_be_so_and_all_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_to_be_so_and_all_goes_on_when_there_is_room(
+    small_disk: Path, serve: Serve, tmp_path: Path
+) -> None:
     url, log = f"sqlite:///{small_disk}/studies.db", tmp_path / "log"
-    running = RunningService(url, log=log)
-    running.start()
+    running = serve(url)
     judge = Judge(running)
     for _ in range(3):
         judge.answer_one()
@@ -155,7 +171,6 @@ def test_a_full_disk_is_said_to_be_so_and_all_goes_on_when_there_is_room(small_d
     lines = lines_about_the_database(log)
     assert "full" in lines[0], log.read_text()
     assert len(lines) <= 4
-    running.kill_all()
 
 
 def test_a_full_disk_at_the_start_is_refused_with_a_sentence(small_disk: Path) -> None:

@@ -197,14 +197,14 @@ class Lease:
         )
         return claimed.rowcount == 1
 
-    def claim_locked(self, connection: sa.Connection, deadlines: Mapping[str, float], holder: str, **more: Any) -> None:
-        """Take rows that this transaction has locked, or keep rows held already, each with a deadline of its own."""
-        if deadlines:
+    def claim_locked(self, connection: sa.Connection, claims: Mapping[str, tuple[str, float]], **more: Any) -> None:
+        """Take rows that this transaction has locked, or keep rows held already; each has its holder and deadline."""
+        if claims:
+            assert self.holder is not None
+            held: dict[str, Any] = {self.until.name: sa.bindparam("deadline"), self.holder.name: sa.bindparam("by")}
             connection.execute(
-                sa.update(self.key.table)
-                .where(self.key == sa.bindparam("row"))
-                .values({self.until.name: sa.bindparam("deadline"), **self._held_by(holder), **more}),
-                [{"row": row, "deadline": deadline} for row, deadline in deadlines.items()],
+                sa.update(self.key.table).where(self.key == sa.bindparam("row")).values({**held, **more}),
+                [{"row": row, "by": holder, "deadline": deadline} for row, (holder, deadline) in claims.items()],
             )
 
     def lock(self, connection: sa.Connection, *rows: sa.ColumnElement[bool]) -> None:

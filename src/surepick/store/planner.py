@@ -17,6 +17,7 @@ import json
 import logging
 import math
 import secrets
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +58,8 @@ READY = 3
 
 AHEAD_SECONDS = 2.0
 AHEAD_SHARE = 1.5
-"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready."""
+"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready, and as many more as are
+going to be handed out while the next ones are planned."""
 
 MOST_READY = 5_000
 
@@ -71,7 +73,7 @@ logger = logging.getLogger("surepick.planner")
 
 
 class Overtaken(Exception):
-    """Another planner has taken over the study."""
+    """The study is not as this planner left it; its log has to be replayed."""
 
 
 @dataclass
@@ -95,6 +97,8 @@ class StudyLease:
     """`evaluated_stages` at the last evaluation."""
     evaluate_from: float = 0.0
     """No evaluation before this time."""
+    plan_seconds: float = 0.0
+    """How long it took to plan the last questions."""
     waits: bool = False
     """Whether nothing can be planned before further answers are ingested."""
 
@@ -209,10 +213,12 @@ class Planner:
         return lease
 
     def _lock(self, connection: sa.Connection, study: str, lease: StudyLease) -> None:
-        """Lock the study until the transaction ends; raises Overtaken where the study is another's by now."""
+        """Lock the study until the transaction ends; raises Overtaken where the study is another's by now, or where
+        the database has lost this planner's last commits: they do not wait for the disk, and it may have crashed."""
         lock_studies(connection, [study], shared=False)
         row = connection.execute(_position.with_for_update(key_share=True), {"the_study": study}).one()
-        if row.planner != self.name or row.term != lease.term:
+        known = (self.name, lease.term, lease.head, lease.evaluated_stages)
+        if (row.planner, row.term, row.head, row.evaluated_stages) != known:
             raise Overtaken
 
     def _ingest(self, study: str, lease: StudyLease) -> None:
@@ -242,14 +248,15 @@ class Planner:
         if lease.session.final is not None or lease.waits:
             return
         with self._database.reading() as connection:
-            wanted = questions_wanted(connection, study, lease.phase, self._clock(connection))
+            wanted = questions_wanted(connection, study, lease.phase, self._clock(connection), lease.plan_seconds)
         if wanted < 1:
             return
-        notice, asked = "", []
+        notice, asked, begun = "", [], time.monotonic()
         try:
             asked = lease.session.ask(wanted)
         except CannotClose as error:
             notice = str(error)
+        lease.plan_seconds = time.monotonic() - begun
         lease.waits = len(asked) < wanted
         self._publish(study, lease, asked, lease.session.final, notice=notice)
 
@@ -341,14 +348,16 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
     return ingest, low
 
 
-def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float) -> int:
-    """How many more questions should be ready."""
-    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now)).first()
+def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float, plan_seconds: float = 0.0) -> int:
+    """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
+    # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
+    # of planning, the slower the planning, the fewer questions would be planned.
+    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now, 2 * plan_seconds)).first()
     return 0 if row is None or row.phase != phase else _wanted(row.recent, row.demand) - row.ready
 
 
-def _recently(now: float) -> dict[str, float]:
-    return {"since": now - AHEAD_SECONDS, "wished_since": now - WISH_SECONDS}
+def _recently(now: float, longer: float = 0.0) -> dict[str, float]:
+    return {"since": now - AHEAD_SECONDS - longer, "wished_since": now - WISH_SECONDS}
 
 
 def _wanted(recent: int, demand: int) -> int:
