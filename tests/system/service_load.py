@@ -5,7 +5,7 @@
 Judges answer without a pause, 20 to a study of 60 items with the default policy, so what is measured is how much work
 the service does in a second. The bare server is what somebody would write in ten minutes with FastAPI: one request
 reads a question, another inserts an answer. Both have one worker and run in the same minutes, in turn; the ratio is
-ours to the bare one's, in cycles per second.
+ours to the bare one's, in cycles per second. Ours has been under load for a few seconds before.
 
 Then the same judges think for two seconds before each answer, as quick people do, and the time until the next question
 is there is what each of them feels. At the end the whole service's memory is compared over many answers (`--answers`).
@@ -226,7 +226,7 @@ def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[s
         port = service.port + 1
         for count in judges:
             people = prepare(service, count)
-            time.sleep(3)  # the first questions of all studies are planned
+            asyncio.run(drive(people, seconds / 2))  # planners learn how many questions are wanted
             with bare_server(url, port):
                 # Ours between two halves of the bare one: whatever else this machine does, it does to both.
                 halves = [asyncio.run(drive(bare(port, count), seconds / 2))]

@@ -17,7 +17,6 @@ import json
 import logging
 import math
 import secrets
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,12 +250,12 @@ class Planner:
             wanted = questions_wanted(connection, study, lease.phase, self._clock(connection), lease.plan_seconds)
         if wanted < 1:
             return
-        notice, asked, begun = "", [], time.monotonic()
+        notice, asked, begun = "", [], self._clock()
         try:
             asked = lease.session.ask(wanted)
         except CannotClose as error:
             notice = str(error)
-        lease.plan_seconds = time.monotonic() - begun
+        lease.plan_seconds = max(0.0, self._clock() - begun)
         lease.waits = len(asked) < wanted
         self._publish(study, lease, asked, lease.session.final, notice=notice)
 
