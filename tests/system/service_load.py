@@ -262,6 +262,7 @@ def memory_over(service: RunningService, people: list[tuple[Connection, Cycle]],
         given += summary["cycles_per_second"] * (time.perf_counter() - begun)
         if given >= answers * len(seen) / 10:
             seen.append({"answers": round(given), "megabytes": memory(service)})
+            print(seen[-1], file=sys.stderr, flush=True)
     return seen
 
 

@@ -30,9 +30,10 @@ UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceEr
 _WRITES = "surepick_writes"
 _EPOCH = sa.select(sa.extract("epoch", sa.func.clock_timestamp()))
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
-_STUDY = sa.func.hashtextextended(sa.bindparam("study", type_=sa.Text), _MIGRATION_LOCK)  # two with one number: no harm
-_SHARE_STUDY = sa.select(sa.func.pg_advisory_xact_lock_shared(_STUDY))
-_LOCK_STUDY = sa.select(sa.func.pg_advisory_xact_lock(_STUDY))
+_LOCK_STUDIES, _SHARE_STUDIES = (  # in the order of the array; two studies with one number would do no harm
+    sa.text(f"SELECT {lock}(hashtextextended(study, 0)) FROM unnest(CAST(:studies AS text[])) AS study")
+    for lock in ("pg_advisory_xact_lock", "pg_advisory_xact_lock_shared")
+)
 
 
 class NotFound(SurepickError):
@@ -141,10 +142,8 @@ def lock_studies(connection: sa.Connection, wanted: Iterable[str], *, shared: bo
     These are PostgreSQL's advisory locks, for which transactions wait in line. A planner that waited for the lock on a
     row would wait for as long as there is always one more judge: shared locks on rows overtake an exclusive one.
     """
-    if connection.dialect.name == "sqlite":  # there is one writer at a time
-        return
-    for study in sorted(wanted):  # in one order, whoever locks
-        connection.execute(_SHARE_STUDY if shared else _LOCK_STUDY, {"study": study})
+    if connection.dialect.name != "sqlite":  # which has one writer at a time
+        connection.execute(_SHARE_STUDIES if shared else _LOCK_STUDIES, {"studies": sorted(wanted)})
 
 
 @dataclass(frozen=True)
