@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 BEYOND := anytime people limits delta minimisation checks forecast contextual horizon
 
-.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test day-test race-test fuzz
+.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test memory-test day-test race-test fuzz
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,13 +49,16 @@ debian:
 	    || echo "$$missing could not be installed; tests that need it are skipped."; \
 	fi
 
-crash-test: $(READY) debian  ## kill the service 200 times under load from 50 judges, on both databases
+crash-test: $(READY) debian  ## kill the service 200 times and PostgreSQL 20 times under load from 50 judges
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_crash.py postgresql
 
-load-test: $(READY) debian  ## answers per second with 200 judges, compared with a bare handler
+load-test: $(READY) debian  ## a judge's cycle at 50 and 200 judges, compared with a bare handler, on both databases
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py postgresql
+
+memory-test: $(READY)  ## the memory of all processes over 100,000 answers
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite --judges 50 --answers 100000
 
 race-test: $(READY) debian  ## 100,000 contradicting requests at once, over workers whose clocks differ, on both databases
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_races.py sqlite
@@ -64,8 +67,9 @@ race-test: $(READY) debian  ## 100,000 contradicting requests at once, over work
 day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and going
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_day.py
 
-fuzz: $(READY)  ## change certificates of both claims at random 10,000 times: no crash, and nothing forged is accepted
+fuzz: $(READY)  ## certificates of both claims changed 10,000 times, and 300 made-up requests to every operation of the service
 	OPENBLAS_NUM_THREADS=1 SUREPICK_MUTATIONS=10000 $(BIN)/pytest tests/certificate/test_mutations.py
+	OPENBLAS_NUM_THREADS=1 SUREPICK_EXAMPLES=300 $(BIN)/pytest tests/service/test_schema.py
 
 check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .

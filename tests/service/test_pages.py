@@ -135,14 +135,13 @@ def test_judges_learn_about_how_many_more(service: InProcessService, monkeypatch
     monkeypatch.setattr(Session, "forecast", lambda session: simulated)  # simulating is tested elsewhere, and slow
     study = service.begin(delta=0.2, epsilon=1.0)
     judge = service.judge(study)
-    now = service.parts.clock
     assert judge.lease()["remaining"] is None
     judge.work(4)
-    assert not update_forecasts(service.parts.database, now)  # too early to say anything
+    assert not update_forecasts(service.parts.database)  # too early to say anything
     judge.work(2)
-    assert update_forecasts(service.parts.database, now)
+    assert update_forecasts(service.parts.database)
     assert service.get(f"/studies/{study}")["forecast"] == {"low": 30, "further": 70, "high": 110}
     assert judge.lease()["remaining"] == 70
-    assert not update_forecasts(service.parts.database, now)  # it is fresh
+    assert not update_forecasts(service.parts.database)  # it is fresh
     judge.work(1, n=1)
     assert judge.lease()["remaining"] == 69

@@ -57,7 +57,7 @@ def test_a_judge_answers_to_the_verdict(service: InProcessService) -> None:
     shown = service.get(f"/studies/{one}")
     assert shown["answers"] == answers
     assert [item["name"] for item in shown["items"]] == ["red", "green", "blue"]
-    assert update_insights(service.parts.database, lambda: service.now)
+    assert update_insights(service.parts.database)
     assert service.get(f"/studies/{one}")["forecast"] is None
     insight = service.get(f"/studies/{one}")["insight"]
     assert insight["scores"][0]["item"] == "red"
@@ -65,7 +65,7 @@ def test_a_judge_answers_to_the_verdict(service: InProcessService) -> None:
     assert insight["judges"][judge.id]["agreement"] > 0.6
     assert sum(insight["asked"].values()) == 2 * answers
     assert {check["name"] for check in insight["checks"]} >= {"misfit", "position"}
-    assert not update_insights(service.parts.database, lambda: service.now)
+    assert not update_insights(service.parts.database)
     history = service.get(f"/studies/{one}/history")
     assert history[-1]["status"] == "certain"
     assert [entry["answers"] for entry in history] == sorted(entry["answers"] for entry in history)
@@ -230,7 +230,7 @@ def test_revoked_and_deleted_judges(service: InProcessService) -> None:
         judge.answer(judge.lease(1)["questions"][0]["id"], "a")
     question = flo.lease(1)["questions"][0]
     service.planner.round()
-    assert update_insights(service.parts.database, lambda: service.now)
+    assert update_insights(service.parts.database)
     assert flo.id in str(service.get(f"/studies/{one}"))
     service.post(f"/studies/{one}/judges/{flo.id}/revoke")
     flo.lease(status=403)
@@ -244,7 +244,7 @@ def test_revoked_and_deleted_judges(service: InProcessService) -> None:
     )
     assert flo.id not in everything
     assert flo.id not in str(service.get(f"/studies/{one}"))
-    assert update_insights(service.parts.database, lambda: service.now)  # computed again, without this judge
+    assert update_insights(service.parts.database)  # computed again, without this judge
     assert flo.id not in str(service.get(f"/studies/{one}"))
     assert "Flo Secret" not in str(service.get(f"/studies/{one}/judges"))
     flo.lease(status=404)

@@ -121,11 +121,9 @@ def test_processes_that_decide_at_once_write_one_log(service: InProcessService, 
         group_commit, memory = processes[number % 2]
         made = []
         for _ in range(15):
-            decided = group_commit.submit(
-                memory.act, Decide(shop.id, [[1.0, 0.0], [0.0, 1.0]], None, service.now)
-            ).result()
+            decided = group_commit.submit(memory.act, Decide(shop.id, [[1.0, 0.0], [0.0, 1.0]], None)).result()
             made.append(decided.id)
-            group_commit.submit(memory.act, Reward(shop.id, decided.id, decided.index, service.now)).result()
+            group_commit.submit(memory.act, Reward(shop.id, decided.id, decided.index)).result()
         return made
 
     with ThreadPoolExecutor(4) as pool:
@@ -145,7 +143,7 @@ def test_what_was_not_committed_was_not_decided(service: InProcessService) -> No
         shop.decide(arms)
     database, memory = service.parts.database, service.parts.streams
     with database.writing() as connection:
-        memory.act(database, connection, [Reward(shop.id, 0, 1, service.now), Decide(shop.id, arms, None, service.now)])
+        memory.act(database, connection, [Reward(shop.id, 0, 1), Decide(shop.id, arms, None)])
         connection.rollback()  # as where the disk is full
     assert service.get(f"/streams/{shop.id}")["decisions"] == 3
     shop.reward(0, 0)  # the other reward never was

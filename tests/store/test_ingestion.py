@@ -9,9 +9,10 @@ from typer.testing import CliRunner
 
 from in_process_service import InProcessService
 from surepick.cli import app
+from surepick.service.dashboard_worker import update_insights
 from surepick.session import Session
-from surepick.store import log
-from surepick.store.schema import messages
+from surepick.store import Planner, log, studies
+from surepick.store.schema import messages, questions
 from surepick.store.verify import verify
 
 
@@ -97,6 +98,54 @@ def test_a_clock_set_back_keeps_no_message_waiting(service: InProcessService) ->
     service.planner._linger = 0.2
     service.now -= 3600
     assert_all_counted(service, one, 1)
+
+
+def test_a_clock_set_back_frees_what_a_killed_service_held(service: InProcessService) -> None:
+    """Its planner's lease and its judges' questions would otherwise end an hour later."""
+    one = service.begin()
+    judge = service.judge(one)
+    left, answered = judge.lease(2)["questions"]
+    judge.answer(answered["id"], "a")
+    service.planner.round()
+    service.now -= 3600
+    restarted = Planner(service.parts.database)  # another process: another name
+    restarted.round()
+    held = {row["id"]: row for row in rows_of(service, questions)}[left["id"]]
+    assert service.now < held["leased_until"] <= service.now + 120
+    restarted.round()
+    assert {question["id"] for question in judge.lease(1)["questions"]} == {left["id"]}
+    judge.answer(left["id"], "b")
+    service.planner = restarted
+    assert_all_counted(service, one, 2)
+
+
+def test_a_clock_set_back_under_a_running_planner_delays_nothing(service: InProcessService) -> None:
+    one = service.begin()
+    judge = service.judge(one)
+    judge.work(6)
+    lease = service.planner._held[one]
+    lease.evaluate_from = service.now + 1.0  # as after an evaluation that took long
+    service.now -= 3600
+    judge.work(4)
+    assert lease.evaluate_from < service.now + 60
+    assert_all_counted(service, one, 10)
+    result = service.get(f"/studies/{one}/result")
+    assert result["seconds"] >= 0
+
+
+def test_the_dashboards_leases_are_by_the_databases_clock(service: InProcessService) -> None:
+    """Two servers whose clocks differ must not compute at the same time, nor wait for each other for hours."""
+    one = service.begin()
+    service.judge(one).work(4)
+    assert update_insights(service.parts.database)
+    with service.parts.database.reading() as connection:
+        until = studies.get(connection, one)["insight_until"]
+    assert service.now < until < service.now + 60
+
+
+def rows_of(service: InProcessService, table: sa.Table) -> list[sa.RowMapping]:
+    with service.parts.database.reading() as connection:
+        return list(connection.execute(sa.select(table)).mappings())
 
 
 def add_impossible_undo(service: InProcessService, study: str, judge: str, question: str) -> None:

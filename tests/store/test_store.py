@@ -24,7 +24,7 @@ from surepick.cli import app
 from surepick.store import Conflict, Database, GroupCommit, Planner, open_database, question_queue, studies
 from surepick.store import database as database_module
 from surepick.store.database import clean_url
-from surepick.store.planner import Overtaken
+from surepick.store.planner import Overtaken, questions_wanted
 from surepick.store.question_queue import RecordedMessage, SubmitAnswer, submit_answers
 from surepick.store.schema import events, messages, metadata, questions
 from surepick.store.schema import studies as table
@@ -311,3 +311,39 @@ def test_as_many_questions_are_planned_as_all_waiting_judges_want(service: InPro
     service.planner.round()
     with service.parts.database.reading() as connection:
         assert connection.execute(ready).scalar_one() < 100
+
+
+def test_the_longer_planning_takes_the_more_questions_are_kept_ready(service: InProcessService) -> None:
+    """What was handed out before a long planning began is demand as well: it comes again while the next is planned."""
+    one = service.begin()
+    for _ in range(4):
+        judge = service.judge(one)
+        for question in judge.lease(2)["questions"]:
+            judge.answer(question["id"], "a")
+        service.planner.round()
+    service.now += 5.0  # planning took so long, and everybody waits by now
+    with service.parts.database.reading() as connection:
+        quick = questions_wanted(connection, one, 0, service.now)
+        slow = questions_wanted(connection, one, 0, service.now, plan_seconds=20.0)
+    assert slow >= quick + 8
+
+
+def test_commits_that_the_database_lost_in_a_crash_are_made_again(tmp_path: Path) -> None:
+    """A planner's commits do not wait for the disk. It goes on where the log ends, not where it was in memory."""
+    service = InProcessService(f"sqlite:///{tmp_path}/studies.db")
+    one = service.begin()
+    judge = service.judge(one)
+    first, second = (question["id"] for question in judge.lease(2)["questions"])
+    judge.answer(first, "a")
+    with sqlite3.connect(tmp_path / "studies.db") as source, sqlite3.connect(tmp_path / "before.db") as copy:
+        source.backup(copy)
+    service.planner.round()
+    service.parts.database.close()
+    with sqlite3.connect(tmp_path / "before.db") as source, sqlite3.connect(tmp_path / "studies.db") as copy:
+        source.backup(copy)  # as after a crash of the database's machine, while the planner's goes on
+    judge.answer(second, "b")
+    for _ in range(2):
+        service.planner.round()
+    assert wrong(service.parts.database) == []
+    assert service.get(f"/studies/{one}")["answers"] == 2
+    service.close()

@@ -3,11 +3,14 @@
     python tests/system/service_crash.py sqlite --kills 200 --judges 50
 
 Kills hit a worker, a planner or a dashboard worker, which is replaced, or (one in twenty) all processes at once,
-after which the same command is started again. Judges repeat each request until it is acknowledged.
+after which the same command is started again. PostgreSQL itself is killed too, once for every ten other kills, and
+started again a moment later. Judges repeat each request until it is acknowledged; only 503 is an answer they accept
+from a service whose database is away.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 import tempfile
@@ -22,7 +25,7 @@ import httpx
 import psutil
 import sqlalchemy as sa
 
-from databases import fresh_database, postgres_server
+from databases import PostgresServer, fresh_database
 from running_service import ADMIN, RunningService
 from surepick.session import Session
 from surepick.store import Database, log, studies
@@ -31,11 +34,17 @@ from surepick.store.verify import verify
 
 LIKING = {"red": 1.0, "green": 0.0, "blue": 0.6, "grey": -0.5}
 FEATURES = {"red": [1.0, 0.2], "green": [0.0, 1.0], "blue": [0.6, 0.6], "grey": [0.1, 0.1]}
+RULES: list[dict[str, Any]] = [{"epsilon": 0.5, "options": {"stop": "posterior"}}, {"epsilon": 2.0, "delta": 0.2}]
+"""Of studies in turn: the first decide soon, the second have certificates."""
+
 PER_STUDY = 10
 """Judges of one study."""
 
 ALL_AT_ONCE = 0.05
 """Share of kills that hit all processes."""
+
+BETWEEN_DATABASE_KILLS = 10
+"""Kills of processes for each kill of PostgreSQL."""
 
 
 @dataclass
@@ -50,8 +59,8 @@ class Acknowledgements:
 class Crowd:
     """Judges who answer as fast as they are allowed to, in studies that follow each other."""
 
-    def __init__(self, service: RunningService, judges: int, seed: int) -> None:
-        self.service, self.count = service, judges
+    def __init__(self, service: RunningService, judges: int, seed: int, server: PostgresServer | None = None) -> None:
+        self.service, self.count, self.server = service, judges, server
         self.chance = random.Random(seed)
         self.told = Acknowledgements()
         self.stopping = asyncio.Event()
@@ -76,7 +85,8 @@ class Crowd:
         """The judges of one study; when it is decided, of another."""
         while not self.stopping.is_set():
             items = [{"name": name, "features": features} for name, features in FEATURES.items()]
-            body = {"title": "crash", "items": items, "epsilon": 0.5, "options": {"stop": "posterior"}, "lease": 5}
+            rule = RULES[len(self.studies) % len(RULES)]
+            body = {"title": "crash", "items": items, "lease": 5} | rule
             study = (await self.insist("POST", "/studies", ADMIN, body)).json()["id"]
             self.studies.append(study)
             people = [await self.insist("POST", f"/studies/{study}/judges", ADMIN, {}) for _ in range(PER_STUDY)]
@@ -104,8 +114,13 @@ class Crowd:
     async def killer(self, kills: int) -> Counter[str]:
         """Kill at random moments; what was hit."""
         hit: Counter[str] = Counter()
-        while sum(hit.values()) < kills:
+        while (done := hit.total() - hit["PostgreSQL"]) < kills:
             await asyncio.sleep(self.chance.uniform(0.05, 1.5))
+            if self.server is not None and hit["PostgreSQL"] < (done + 5) // BETWEEN_DATABASE_KILLS:
+                await asyncio.to_thread(self.server.kill)
+                await asyncio.sleep(self.chance.uniform(0.0, 1.0))
+                await asyncio.to_thread(self.server.start)
+                hit["PostgreSQL"] += 1
             if self.chance.random() < ALL_AT_ONCE:
                 await asyncio.to_thread(self.service.kill_all)
                 await asyncio.to_thread(self.service.start)
@@ -113,13 +128,9 @@ class Crowd:
                 continue
             children = await asyncio.to_thread(self.service.children)
             if children:
-                victim = self.chance.choice(children)
-                try:
-                    serves = any(socket.laddr.port == self.service.port for socket in victim.net_connections())
-                    victim.kill()
-                    hit["worker" if serves else "planner or dashboard worker"] += 1
-                except psutil.Error:
-                    pass
+                with contextlib.suppress(psutil.Error):
+                    self.chance.choice(children).kill()
+                    hit["a worker, planner or dashboard worker"] += 1
         return hit
 
     async def run(self, kills: int) -> Counter[str]:
@@ -165,13 +176,22 @@ def wait_until_ingested(database: Database, seconds: float = 60.0) -> None:
     raise TimeoutError("The planners do not ingest all messages.")
 
 
-def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder: Path) -> dict[str, Any]:
+def crash(
+    url: str,
+    *,
+    kills: int,
+    judges: int,
+    workers: int,
+    seed: int,
+    folder: Path,
+    server: PostgresServer | None = None,
+) -> dict[str, Any]:
     """Run, kill, and compare; every difference is in `wrong`."""
     service = RunningService(url, workers=workers, log=folder / "service.log")
     database = Database(url)
 
     async def run_crowd() -> tuple[Crowd, Counter[str]]:
-        crowd = Crowd(service, judges, seed)
+        crowd = Crowd(service, judges, seed, server)
         return crowd, await crowd.run(kills)
 
     try:
@@ -184,24 +204,28 @@ def crash(url: str, *, kills: int, judges: int, workers: int, seed: int, folder:
     finally:
         service.kill_all()
     wrong = [sentence for report in verify(database) for sentence in report.wrong]
+    wrong += [f"Some requests got {status}." for status in crowd.told.failures if status.isdigit() and status != "503"]
     with database.reading() as connection:
         stored = {(row.question, row.turn): row.said for row in connection.execute(sa.select(messages))}
         lost = {key: said for key, said in crowd.told.acknowledged.items() if stored.get(key) != said}
         extra = stored.keys() - crowd.told.acknowledged.keys()
         wrong += [f"{key} was acknowledged as {said} and is {stored.get(key)}." for key, said in lost.items()]
         wrong += [f"{key} is stored, and nobody sent it." for key in extra]
-        decided = 0
+        decided = certificates = 0
         for study in crowd.studies:
             logged = log.read(connection, study, 0)
             if json.dumps(rederived(logged)) != json.dumps(logged):
                 wrong.append(f"An uninterrupted replay of study {study} comes to something else.")
-            decided += studies.get(connection, study)["decided"] is not None
+            row = studies.get(connection, study)
+            decided += row["decided"] is not None
+            certificates += row["certificate"] is not None  # `verify` has checked it
     database.close()
     return {
         "kills": dict(hit),
         "seconds": seconds,
         "studies": len(crowd.studies),
         "decided": decided,
+        "certificates": certificates,
         "acknowledged": len(crowd.told.acknowledged),
         "repeated_requests": crowd.told.repeats,
         "failures": dict(crowd.told.failures),
@@ -220,10 +244,14 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = f"sqlite:///{folder}/crash.db"
+        server = None
         if chosen.database == "postgresql":
-            url = stack.enter_context(fresh_database(stack.enter_context(postgres_server())))
+            server = PostgresServer()
+            stack.callback(server.close)
+            server.start()
+            url = stack.enter_context(fresh_database(server.url))
         options = {name: getattr(chosen, name) for name in ("kills", "judges", "workers", "seed")}
-        found = crash(url, **options, folder=folder)
+        found = crash(url, **options, folder=folder, server=server)
     print(json.dumps({"database": chosen.database, **found}, indent=2))
     raise SystemExit(bool(found["wrong"]))
 

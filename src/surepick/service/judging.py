@@ -4,10 +4,9 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.dependencies import GuardedRoute, InvitedJudge, Service, ServiceDep, StudyId
+from surepick.service.dependencies import GuardedRoute, InvitedJudge, ServiceDep, StudyId
 from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
 from surepick.store import Forbidden, studies
 from surepick.store.question_queue import (
@@ -66,28 +65,21 @@ async def take_questions(
         wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held))
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or taken.exhausted or now() >= end:
-            # Reading blocks its thread, and the event loop serves everybody: so in another thread.
-            return await run_in_threadpool(_shown, service, study, taken)
+            names = {name for row in taken.questions for name in (row["first"], row["second"]) if name is not None}
+            items = await service.items.get(study, names)
+            return QuestionsOut(
+                questions=[
+                    views.question(study, question, until, items)
+                    for question, until in zip(taken.questions, taken.until, strict=True)
+                ],
+                open=taken.open,
+                exhausted=taken.exhausted,
+                answered=taken.study["answers"],
+                remaining=views.remaining(taken.study),
+            )
         # Every attempt is a transaction of its own, so a request that waits holds no lock. The first one has told the
         # planner how many questions are wanted.
         await asyncio.sleep(RETRY_SECONDS)
-
-
-def _shown(service: Service, study: str, taken: LeasedQuestions) -> QuestionsOut:
-    names = {name for row in taken.questions for name in (row["first"], row["second"]) if name is not None}
-    with service.database.reading() as connection:
-        row = studies.get(connection, study)
-        shown = studies.shown(connection, study, names)
-    return QuestionsOut(
-        questions=[
-            views.question(study, question, until, shown)
-            for question, until in zip(taken.questions, taken.until, strict=True)
-        ],
-        open=taken.open,
-        exhausted=taken.exhausted,
-        answered=row["answers"],
-        remaining=views.remaining(row),
-    )
 
 
 @router.post("/studies/{study}/answers")

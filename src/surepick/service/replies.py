@@ -39,7 +39,7 @@ def first_reply(database: Database, connection: sa.Connection, scope: str, key: 
 
     `what` is the digest of the request. A key is refused for another request than its first.
     """
-    connection.execute(sa.delete(replies).where(replies.c.at < now - KEEP_SECONDS))
+    connection.execute(_delete_old, {"before": now - KEEP_SECONDS})
     row = {"scope": scope, "key": key, "at": now, "digest": what, "body": "null"}
     if connection.execute(database.insert_new(replies), [row]).rowcount == 1:
         return None
@@ -57,6 +57,13 @@ def keep_reply(connection: sa.Connection, scope: str, key: str, reply: Any) -> N
 def give_back(connection: sa.Connection, scope: str, key: str) -> None:
     """Make a key new again whose request was refused."""
     connection.execute(sa.delete(replies).where(*_row(scope, key)))
+
+
+# Rows that another process is about to delete are left to it: to wait for it could mean to wait for each other.
+_old = sa.select(replies.c.scope, replies.c.key).where(replies.c.at < sa.bindparam("before"))
+_delete_old = sa.delete(replies).where(
+    sa.tuple_(replies.c.scope, replies.c.key).in_(_old.with_for_update(skip_locked=True))
+)
 
 
 def _row(scope: str, key: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

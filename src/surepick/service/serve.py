@@ -29,6 +29,7 @@ from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, mos
 from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.service.dependencies import Credentials, shared_secret
 from surepick.service.models import StudySettings
+from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings, hash_token, is_web_address, new_token
 from surepick.service.uploads import items_from_json, items_from_table, study_options
 from surepick.store import Database, Planner, open_database, studies
@@ -231,8 +232,8 @@ def _fork(process: ChildProcess, *, replaces: bool = False) -> int:
             _clean_up_after(process)
         process.do()
         code = 0
-    except InvalidInput as error:  # the database cannot be opened
-        logger.error("The process %s ended: %s", process.name, error)
+    except InvalidInput as error:  # the database cannot be opened; the next process in this place tries again
+        OUTAGE.note(error)
     except Exception:
         logger.exception("The process %s failed.", process.name)
     finally:
@@ -244,7 +245,7 @@ def _clean_up_after(process: ChildProcess) -> None:
     try:
         process.clean_up()
     except UNAVAILABLE as error:  # what was held is available when its lease expires
-        logger.warning("Cleaning up after the process %s failed: %s", process.name, reason_of(error))
+        OUTAGE.note(error)
 
 
 def _end_with(supervisor: int) -> None:
@@ -272,7 +273,7 @@ def _planner(settings: Settings, name: str) -> ChildProcess:
         database, stopping = Database(settings.database), _stop_signal()
         planner = Planner(database, name=name, linger=LINGER_SECONDS)
         threading.Thread(target=_renew, args=(planner, stopping), daemon=True).start()
-        _repeat(planner.round, stopping)
+        _repeat(database, planner.round, stopping)
         release(database, name)
 
     def clean_up() -> None:
@@ -286,7 +287,7 @@ def _planner(settings: Settings, name: str) -> ChildProcess:
 def _background(settings: Settings, update: Callable[[Database], bool]) -> None:
     os.nice(BACKGROUND_NICENESS)
     database = Database(settings.database)
-    _repeat(lambda: update(database), _stop_signal())
+    _repeat(database, lambda: update(database), _stop_signal())
 
 
 def _stop_signal() -> threading.Event:
@@ -295,15 +296,16 @@ def _stop_signal() -> threading.Event:
     return stopping
 
 
-def _repeat(do: Callable[[], bool], stopping: threading.Event) -> None:
+def _repeat(database: Database, do: Callable[[], bool], stopping: threading.Event) -> None:
     """Every BUSY_SECONDS while there was work in the last five seconds, otherwise every IDLE_SECONDS."""
     busy = time.monotonic()
     while not stopping.is_set():
         try:
+            OUTAGE.probe(database)
             if do():
                 busy = time.monotonic()
         except UNAVAILABLE as error:
-            logger.warning("The database cannot be used at the moment, trying again in a second: %s", reason_of(error))
+            OUTAGE.note(error)
             stopping.wait(1.0)
         except Exception:
             logger.exception("Trying again in a second.")
@@ -316,6 +318,6 @@ def _renew(planner: Planner, stopping: threading.Event) -> None:
         try:
             planner.renew()
         except UNAVAILABLE as error:
-            logger.warning("A lease could not be renewed, trying again: %s", reason_of(error))
+            OUTAGE.note(error)
         except Exception:
             logger.exception("A lease could not be renewed; trying again.")

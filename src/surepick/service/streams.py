@@ -79,16 +79,18 @@ async def decide(
     """Which of these arms to take. The decision is stored before it is answered."""
     if len(body.arms) > service.settings.items:
         raise InvalidInput(f"At most {service.settings.items:,} arms can be offered, got {len(body.arms):,}.")
-    wanted = streams.Decide(stream, body.arms, body.context, service.clock())
+    wanted = streams.Decide(stream, body.arms, body.context)
     if idempotency_key is None:
         return _decision(await _act(service, wanted), body.context)
     await run_in_threadpool(service.streams.read, stream)
-    reply: Json = await service.write(_decide_once, _DecideOnce(wanted, idempotency_key, digest(body), service.streams))
+    reply: Json = await service.write(
+        _decide_once, _DecideOnce(stream, wanted, idempotency_key, digest(body), service.streams)
+    )
     return DecisionOut(**reply)
 
 
 @dataclass(frozen=True)
-class _DecideOnce:
+class _DecideOnce(streams.StreamRequest):
     """A request for a decision with a key."""
 
     wanted: streams.Decide
@@ -98,7 +100,7 @@ class _DecideOnce:
 
     @property
     def place(self) -> tuple[str, str]:
-        return self.wanted.stream, self.key
+        return self.stream, self.key
 
 
 def _decide_once(
@@ -107,10 +109,10 @@ def _decide_once(
     """Decide for requests with a key, unless that was done before; a handler for `GroupCommit`."""
     results: dict[_Request, Json | SurepickError] = {}
     fresh: dict[tuple[str, str], _DecideOnce] = {}
-    # All keys before any stream, and each in one order, so that two processes never wait for each other.
-    for request in sorted(requests, key=lambda request: request.place):
+    now = database.now(connection)
+    for request in requests:  # their streams are locked, so no other process has one of these keys in its hands
         try:
-            before = first_reply(database, connection, *request.place, request.digest, request.wanted.now)
+            before = first_reply(database, connection, *request.place, request.digest, now)
         except InvalidInput as refused:
             results[*request.place, request.digest] = refused
             continue
@@ -138,7 +140,7 @@ def _decision(made: Decision, context: str | None) -> DecisionOut:
 @router.post("/streams/{stream}/reward", dependencies=[StreamClient])
 async def reward(stream: StreamId, body: RewardIn, service: ServiceDep) -> RewardOut:
     """The reward of a decision: 1, 0, or null to give up on it. The same again changes nothing, another is refused."""
-    told: streams.Reward = await _act(service, streams.Reward(stream, body.decision, body.reward, service.clock()))
+    told: streams.Reward = await _act(service, streams.Reward(stream, body.decision, body.reward))
     return RewardOut(decision=told.decision, reward=told.reward)
 
 

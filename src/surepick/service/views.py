@@ -122,7 +122,7 @@ def result(row: sa.RowMapping, now: float) -> Json:
     return {
         **found,
         "evidence": min(known, default=None),
-        "seconds": (row["decided"] or now) - row["created"],
+        "seconds": max(0.0, (row["decided"] or now) - row["created"]),  # a clock may have been set back meanwhile
         "certificate": None if row["certificate"] is None else json.loads(row["certificate"]),
         "study": row["id"],
         "phase": row["phase"],

@@ -5,7 +5,7 @@ row. What the store refuses besides unusable input is here too: `NotFound`, `Con
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -30,6 +30,10 @@ UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceEr
 _WRITES = "surepick_writes"
 _EPOCH = sa.select(sa.extract("epoch", sa.func.clock_timestamp()))
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
+_LOCK_STUDIES, _SHARE_STUDIES = (  # in the order of the array; two studies with one number would do no harm
+    sa.text(f"SELECT {lock}(hashtextextended(study, 0)) FROM unnest(CAST(:studies AS text[])) AS study")
+    for lock in ("pg_advisory_xact_lock", "pg_advisory_xact_lock_shared")
+)
 
 
 class NotFound(SurepickError):
@@ -49,9 +53,10 @@ class Database:
 
     PostgreSQL runs at its default isolation, READ COMMITTED. Whoever decides by what was read locks the row first
     (SELECT ... FOR UPDATE) or puts the condition into the UPDATE itself, which PostgreSQL checks again after it waited
-    for the row. Every transaction locks in one order, so no two of them wait for each other: studies, judges, then what
-    belongs to them (questions, messages, events), and streams last; rows of one table in the order of their keys.
-    SQLite has one write transaction at a time.
+    for the row. Every transaction locks in one order, so no two of them wait for each other: studies (`lock_studies`),
+    rows of studies, judges, streams, and then only what belongs to one of these (questions, messages, events, kept
+    replies), which nobody else locks meanwhile; rows of one table in the order of their keys. SQLite has one write
+    transaction at a time.
     """
 
     def __init__(self, url: str) -> None:
@@ -121,9 +126,24 @@ class Database:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
             command.upgrade(_alembic(connection), "head")
 
+    def probe(self) -> None:
+        """Write something that changes nothing; raises one of UNAVAILABLE where the database cannot be written."""
+        with self.writing() as connection:
+            connection.exec_driver_sql("UPDATE server SET value = value WHERE key = 'link secret'")
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def lock_studies(connection: sa.Connection, wanted: Iterable[str], *, shared: bool) -> None:
+    """Lock studies until the transaction ends: judges share a study, planners and admins have it for themselves.
+
+    These are PostgreSQL's advisory locks, for which transactions wait in line. A planner that waited for the lock on a
+    row would wait for as long as there is always one more judge: shared locks on rows overtake an exclusive one.
+    """
+    if connection.dialect.name != "sqlite":  # which has one writer at a time
+        connection.execute(_SHARE_STUDIES if shared else _LOCK_STUDIES, {"studies": sorted(wanted)})
 
 
 @dataclass(frozen=True)
@@ -176,15 +196,20 @@ class Lease:
         )
         return claimed.rowcount == 1
 
-    def claim_locked(self, connection: sa.Connection, deadlines: Mapping[str, float], holder: str, **more: Any) -> None:
-        """Take rows that this transaction has locked, or keep rows held already, each with a deadline of its own."""
-        if deadlines:
+    def claim_locked(self, connection: sa.Connection, claims: Mapping[str, tuple[str, float]], **more: Any) -> None:
+        """Take rows that this transaction has locked, or keep rows held already; each has its holder and deadline."""
+        if claims:
+            assert self.holder is not None
+            held: dict[str, Any] = {self.until.name: sa.bindparam("deadline"), self.holder.name: sa.bindparam("by")}
             connection.execute(
-                sa.update(self.key.table)
-                .where(self.key == sa.bindparam("row"))
-                .values({self.until.name: sa.bindparam("deadline"), **self._held_by(holder), **more}),
-                [{"row": row, "deadline": deadline} for row, deadline in deadlines.items()],
+                sa.update(self.key.table).where(self.key == sa.bindparam("row")).values({**held, **more}),
+                [{"row": row, "by": holder, "deadline": deadline} for row, (holder, deadline) in claims.items()],
             )
+
+    def lock(self, connection: sa.Connection, *rows: sa.ColumnElement[bool]) -> None:
+        """Lock several rows in the order of their keys, before they are changed: an UPDATE takes them as they come."""
+        wanted = sa.select(self.key).where(*rows).order_by(self.key)
+        connection.execute(wanted.with_for_update(key_share=True)).all()
 
     def extend(self, connection: sa.Connection, *rows: sa.ColumnElement[bool], until: float, **more: Any) -> None:
         """Move the deadline of rows that are held, and set the columns `more` with it; 0 lets it pass now."""

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from surepick.errors import SurepickError
 from surepick.store.database import UNAVAILABLE, Database
 from surepick.store.question_queue import JudgeRequest, lock_judges
+from surepick.store.streams import StreamRequest, lock_streams
 
 MOST_REQUESTS = 500
 """Requests that share a transaction at most: a larger one would let its first request wait too long."""
@@ -68,11 +69,15 @@ class GroupCommit:
 
     def _commit(self, jobs: list[_Job]) -> None:
         results: list[Any] = []
-        # Judges' requests before those of streams, else in the order they came: all rows are locked in one order then.
-        jobs = sorted(jobs, key=lambda job: not isinstance(job[1], JudgeRequest))
+        # Requests of one kind together: a few statements carry out all of them. Whoever cares for the order of two
+        # requests has waited for the first to be acknowledged.
+        kinds = list(dict.fromkeys(handler for handler, _, _ in jobs))
+        jobs = sorted(jobs, key=lambda job: kinds.index(job[0]))
         try:
             with self._database.writing() as connection:
+                # All locks before any handler, in one order: so no two processes ever wait for each other.
                 lock_judges(connection, [request for _, request, _ in jobs if isinstance(request, JudgeRequest)])
+                lock_streams(connection, [request for _, request, _ in jobs if isinstance(request, StreamRequest)])
                 for handler, group in groupby(jobs, key=lambda job: job[0]):
                     results.extend(handler(self._database, connection, [request for _, request, _ in group]))
         except Exception as error:  # from the database, or a bug: the whole transaction was rolled back

@@ -28,9 +28,19 @@ from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.session.repeats import Repeats
 from surepick.store import log
-from surepick.store.database import Database
+from surepick.store.database import UNAVAILABLE, Database, lock_studies
 from surepick.store.question_queue import WISH_SECONDS
-from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, evaluations, judges, messages, questions, studies
+from surepick.store.schema import (
+    FORECAST_LEASE,
+    INSIGHT_LEASE,
+    PLANNER_LEASE,
+    QUESTION_LEASE,
+    evaluations,
+    judges,
+    messages,
+    questions,
+    studies,
+)
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -55,15 +65,22 @@ READY = 3
 
 AHEAD_SECONDS = 2.0
 AHEAD_SHARE = 1.5
-"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready."""
+"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready, and as many more as are
+going to be handed out while the next ones are planned."""
 
 MOST_READY = 5_000
+
+MOST_AHEAD = 86_400.0
+"""No insight or forecast is put off for longer: later deadlines are of a clock that was set back."""
+
+CLOCK_SECONDS = 60.0
+"""By which clocks may differ without anything being wrong."""
 
 logger = logging.getLogger("surepick.planner")
 
 
 class Overtaken(Exception):
-    """Another planner has taken over the study."""
+    """The study is not as this planner left it; its log has to be replayed."""
 
 
 @dataclass
@@ -87,6 +104,8 @@ class StudyLease:
     """`evaluated_stages` at the last evaluation."""
     evaluate_from: float = 0.0
     """No evaluation before this time."""
+    plan_seconds: float = 0.0
+    """How long it took to plan the last questions."""
     waits: bool = False
     """Whether nothing can be planned before further answers are ingested."""
     exhausted_since: float | None = None
@@ -108,12 +127,18 @@ class Planner:
         self._clock = database.now
         self._held: dict[str, StudyLease] = {}
         self._retry_from: dict[str, float] = {}
+        self._last_round = math.inf  # so that the first round looks for times that are still to come
 
     def round(self) -> bool:
         """Plan every study that has work, once; whether there was any."""
         with self._database.reading() as connection:
             now = self._clock(connection)
+        if now < self._last_round:
+            self._set_back(now)
+        self._last_round = now
+        with self._database.reading() as connection:
             messages_due, questions_due = studies_due(connection, self.name, now, self._linger)
+        trouble: Exception | None = None
         waiting = {study for study, lease in self._held.items() if lease.waits}
         evaluation_due = {study for study, lease in self._held.items() if lease.evaluation_due(now)}
         failed = {study for study, until in self._retry_from.items() if until > now}
@@ -123,8 +148,8 @@ class Planner:
                 self._plan_study(study)
             except Overtaken:
                 self._held.pop(study, None)
-            except sa.exc.DBAPIError:  # a deadlock or a lost connection: nothing was written
-                logger.exception("Study %s is tried again in a second.", study)
+            except UNAVAILABLE as error:  # nothing was written
+                trouble = error
                 self._retry_from[study] = now + 1.0
             except Exception:  # one study's trouble must not stop the others
                 logger.exception("Study %s cannot be planned; it is tried again in a minute.", study)
@@ -135,7 +160,16 @@ class Planner:
             if lease.touched < now - IDLE_SECONDS and study not in questions_due:
                 del self._held[study]
                 release(self._database, self.name, study)
+        if trouble is not None:
+            raise trouble  # after all studies had their turn
         return bool(due)
+
+    def _set_back(self, now: float) -> None:
+        """The clock was set back: deadlines set before would pass much too late, so they are moved back with it."""
+        for lease in self._held.values():
+            lease.touched, lease.trusted_until, lease.evaluate_from = now, 0.0, 0.0
+        self._retry_from.clear()
+        pull_back_deadlines(self._database, now)
 
     def renew(self) -> None:
         """Keep the leases of all studies held; may be called from another thread while `round` is planning."""
@@ -143,6 +177,7 @@ class Planner:
         if held:
             with self._database.writing(durable=False) as connection:
                 ours = (studies.c.planner == self.name, studies.c.id.in_(held))
+                PLANNER_LEASE.lock(connection, *ours)
                 PLANNER_LEASE.extend(connection, *ours, until=self._clock(connection) + LEASE_SECONDS)
 
     def _plan_study(self, study: str) -> None:
@@ -175,7 +210,7 @@ class Planner:
             term = sa.case((ours, studies.c.term), else_=studies.c.term + 1)
             if not PLANNER_LEASE.claim(connection, study, now=now, seconds=LEASE_SECONDS, holder=self.name, term=term):
                 return None
-            row = connection.execute(_locked, {"the_study": study}).one()
+            row = connection.execute(_position, {"the_study": study}).one()
         if lease is None or lease.term != row.term:
             with self._database.reading() as connection:
                 session = log.replay(connection, study, row.phase)
@@ -187,9 +222,12 @@ class Planner:
         return lease
 
     def _lock(self, connection: sa.Connection, study: str, lease: StudyLease) -> None:
-        """Lock the study's row until the transaction ends; raises Overtaken where the study is another's by now."""
-        row = connection.execute(_locked, {"the_study": study}).one()
-        if row.planner != self.name or row.term != lease.term:
+        """Lock the study until the transaction ends; raises Overtaken where the study is another's by now, or where
+        the database has lost this planner's last commits: they do not wait for the disk, and it may have crashed."""
+        lock_studies(connection, [study], shared=False)
+        row = connection.execute(_position.with_for_update(key_share=True), {"the_study": study}).one()
+        known = (self.name, lease.term, lease.head, lease.evaluated_stages)
+        if (row.planner, row.term, row.head, row.evaluated_stages) != known:
             raise Overtaken
 
     def _ingest(self, study: str, lease: StudyLease) -> None:
@@ -224,17 +262,20 @@ class Planner:
             return
         with self._database.reading() as connection:
             now = self._clock(connection)
-            wanted = questions_wanted(connection, study, lease.phase, now, lease.session.repeats)
+            repeats, slow = lease.session.repeats, lease.plan_seconds
+            wanted = questions_wanted(connection, study, lease.phase, now, repeats, slow)
         if wanted < 1:
             return
-        if lease.session.repeats == "once":
+        notice, asked, begun = "", [], self._clock()
+        if repeats == "once":
             self._ask_judges(study, lease, wanted)
+            lease.plan_seconds = self._clock() - begun
             return
-        notice, asked = "", []
         try:
             asked = lease.session.ask(wanted)
         except CannotClose as error:
             notice = str(error)
+        lease.plan_seconds = max(0.0, self._clock() - begun)
         lease.waits = len(asked) < wanted
         self._publish(study, lease, asked, lease.session.final, notice=notice)
 
@@ -340,7 +381,34 @@ def release(database: Database, planner: str, study: str | None = None) -> None:
     """Give back a study, or all that this planner holds, so that another need not wait for the lease to expire."""
     held = [studies.c.planner == planner] if study is None else [studies.c.planner == planner, studies.c.id == study]
     with database.writing() as connection:
+        PLANNER_LEASE.lock(connection, *held)
         PLANNER_LEASE.release(connection, *held)
+
+
+def pull_back_deadlines(database: Database, now: float) -> None:
+    """Where a lease was claimed in the future, the clock has been set back since: let it begin now.
+
+    A question keeps what was left of its lease. Other leases are pulled back if they are further ahead than any can
+    be; then they are available, and whoever still works under one is guarded as always (`Lease`).
+    """
+    latest = {PLANNER_LEASE: 10 * LEASE_SECONDS, INSIGHT_LEASE: MOST_AHEAD, FORECAST_LEASE: MOST_AHEAD}
+    for lease, most in latest.items():
+        with database.writing(durable=False) as connection:
+            lease.lock(connection, lease.until > now + most)
+            lease.extend(connection, lease.until > now + most, until=0.0)
+    future = questions.c.leased_at > now + CLOCK_SECONDS
+    with database.reading() as connection:
+        wrong = sorted(connection.scalars(sa.select(questions.c.study).distinct().where(future)))
+    for study in wrong:
+        with database.writing(durable=False) as connection:
+            lock_studies(connection, [study], shared=False)
+            shifted = questions.c.leased_until - questions.c.leased_at + now
+            connection.execute(
+                sa.update(questions)
+                .where(questions.c.study == study, future)
+                .values(leased_until=shifted, leased_at=now)
+            )
+            connection.execute(sa.update(judges).where(judges.c.study == study).values(wanted=0, wanted_at=0.0))
 
 
 def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
@@ -359,17 +427,21 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
     return ingest, low
 
 
-def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float, repeats: Repeats) -> int:
-    """How many more questions should be ready."""
-    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now)).first()
+def questions_wanted(
+    connection: sa.Connection, study: str, phase: int, now: float, repeats: Repeats, plan_seconds: float = 0.0
+) -> int:
+    """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
+    # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
+    # of planning, the slower the planning, the fewer questions would be planned.
+    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now, 2 * plan_seconds)).first()
     if row is None or row.phase != phase:
         return 0
     ready = 0 if row.demand and repeats == "once" else row.ready  # whoever waits has had what is ready
     return _wanted(row.recent, row.demand) - ready
 
 
-def _recently(now: float) -> dict[str, float]:
-    return {"since": now - AHEAD_SECONDS, "wished_since": now - WISH_SECONDS}
+def _recently(now: float, longer: float = 0.0) -> dict[str, float]:
+    return {"since": now - AHEAD_SECONDS - longer, "wished_since": now - WISH_SECONDS}
 
 
 def _wanted(recent: int, demand: int) -> int:
@@ -415,11 +487,9 @@ def _record_evaluation(
     connection.execute(sa.insert(evaluations).values(**row))
 
 
-_locked = (
-    sa.select(studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages)
-    .where(studies.c.id == sa.bindparam("the_study"))
-    .with_for_update()
-)
+_position = sa.select(
+    studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages
+).where(studies.c.id == sa.bindparam("the_study"))
 
 _askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
 

@@ -10,6 +10,7 @@ it is late. After an undo the question is open for another turn.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ import sqlalchemy as sa
 
 from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.errors import InvalidInput, SurepickError
-from surepick.store.database import Conflict, Database, Forbidden, NotFound
+from surepick.store.database import Conflict, Database, Forbidden, NotFound, lock_studies
 from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
 COPIES = 4
@@ -55,6 +56,8 @@ class LeasedQuestions:
     """False where the study is closed or decided: then there is no need to ask again."""
     until: tuple[float, ...]
     """When each lease expires."""
+    study: sa.RowMapping
+    """How far the study is: answers, forecast, decided."""
     exhausted: bool = False
     """Whether this judge has had every question that would help now; answers of others may bring new ones."""
 
@@ -93,62 +96,96 @@ def lock_judges(connection: sa.Connection, requests: Sequence[JudgeRequest]) -> 
     exclusive one: what a handler reads about a study holds until its commit. The lock on a judge is exclusive.
     """
     if requests and connection.dialect.name != "sqlite":  # there is one writer at a time on SQLite
-        connection.execute(_shared_studies, {"wanted": sorted({request.study for request in requests})}).all()
+        lock_studies(connection, {request.study for request in requests}, shared=True)
         connection.execute(_locked_judges, {"wanted": sorted({request.judge for request in requests})}).all()
 
 
 def lease_questions(
     database: Database, connection: sa.Connection, requests: Sequence[LeaseQuestions]
 ) -> list[LeasedQuestions | SurepickError]:
-    """Hand out questions, one judge after the other: those held already first, then new ones."""
+    """Hand out questions: those that a judge holds already first, then new ones. A few statements for all requests."""
     now = database.now(connection)
-    return [_lease(connection, request, now) for request in requests]
-
-
-def _lease(connection: sa.Connection, request: LeaseQuestions, now: float) -> LeasedQuestions | SurepickError:
-    row = connection.execute(_study_of_judge, {"the_study": request.study, "the_judge": request.judge}).first()
-    if row is None:
-        return NotFound(f"There is no judge of this link in study {request.study!r}.")
-    if row.revoked:
-        return Forbidden("This judge's link was revoked.")
-    if row.state != "running" or row.decided is not None:
-        return LeasedQuestions((), open=row.state in ("running", "paused") and row.decided is None, until=())
-    mine = {"the_study": request.study, "the_judge": request.judge, "the_phase": row.phase}
-    held = list(connection.execute(_held, mine).mappings())[: request.n]
-    missing = request.n - len(held)
-    fresh: list[sa.RowMapping] = []
-    settings = json.loads(row.settings)
-    if missing and settings["repeats"] != "once":
-        ready = {"the_study": request.study, "the_phase": row.phase, "n": missing}
-        fresh = list(connection.execute(_ready, ready).mappings())
-    if missing and settings["repeats"] == "once":
-        fresh = _new_to_judge(connection, request, row.phase, missing)
-    lease = float(settings["lease"])
-    given = (*held, *fresh)
-    begun = [now if question["leased_at"] is None else question["leased_at"] for question in given]
-    # Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in.
-    until = [min(now + lease, since + MOST_LEASES * lease) for since in begun]
-    QUESTION_LEASE.claim_locked(
-        connection,
-        {question["id"]: deadline for question, deadline in zip(given, until, strict=True)},
-        request.judge,
-        leased_at=sa.func.coalesce(questions.c.leased_at, now),
-    )
+    people = {"wanted": sorted({request.judge for request in requests})}
+    known = {(row["study"], row["judge"]): row for row in connection.execute(_studies_of_judges, people).mappings()}
+    held: dict[str, list[sa.RowMapping]] = {}
+    for question in connection.execute(_held, people).mappings():
+        held.setdefault(question["judge"], []).append(question)
+    missing: Counter[tuple[str, int]] = Counter()
+    for request in requests:
+        row = known.get((request.study, request.judge))
+        if row is not None and row["hands_out"]:
+            missing[request.study, row["phase"]] += max(0, request.n - len(held.get(request.judge, ())))
+    # Where no judge is asked the same twice, some of the ready questions will not do, so a few more are looked at.
+    once = {row["study"] for row in known.values() if json.loads(row["settings"])["repeats"] == "once"}
+    ready = {
+        study: list(
+            connection.execute(
+                _ready, {"the_study": study, "the_phase": phase, "n": COPIES * n if study in once else n}
+            ).mappings()
+        )
+        for (study, phase), n in missing.items()
+        if n
+    }
+    had = _had_before(connection, people["wanted"], [row for study in once for row in ready.get(study, ())])
+    claims: dict[str, tuple[str, float]] = {}
+    wishes: dict[str, int] = {}
+    results: list[LeasedQuestions | SurepickError] = []
+    for request in requests:
+        row = known.get((request.study, request.judge))
+        if row is None:
+            results.append(NotFound(f"There is no judge of this link in study {request.study!r}."))
+        elif row["revoked"]:
+            results.append(Forbidden("This judge's link was revoked."))
+        elif not row["hands_out"]:
+            results.append(LeasedQuestions((), open=row["goes_on"], until=(), study=row))
+        else:
+            mine, pool = held.setdefault(request.judge, []), ready.get(request.study, [])
+            seen = had[request.judge] | {question["measurement"] for question in mine}
+            for question in list(pool):
+                if len(mine) >= request.n:
+                    break
+                if request.study not in once or question["measurement"] not in seen:
+                    seen.add(question["measurement"])
+                    mine.append(question)
+                    pool.remove(question)
+            given = tuple(mine[: request.n])
+            until = tuple(_deadline(question, float(json.loads(row["settings"])["lease"]), now) for question in given)
+            claims |= {question["id"]: (request.judge, end) for question, end in zip(given, until, strict=True)}
+            wishes[request.judge] = request.n - len(given)
+            done = bool(row["exhausted"] and not given)
+            results.append(LeasedQuestions(given, open=True, until=until, study=row, exhausted=done))
+    QUESTION_LEASE.claim_locked(connection, claims, leased_at=sa.func.coalesce(questions.c.leased_at, now))
     # Tells the planner how many questions it would take to serve every judge who waits. Not written at every attempt:
     # a judge who waits makes ten of them in a second.
-    wanted = missing - len(fresh)
-    if wanted != row.wanted or (wanted and row.wanted_at < now - WISH_SECONDS / 4):
-        connection.execute(sa.update(judges).where(judges.c.id == request.judge).values(wanted=wanted, wanted_at=now))
-    return LeasedQuestions(given, open=True, until=tuple(until), exhausted=bool(row.exhausted and not given))
+    changed = [
+        {"the_judge": row["judge"], "n": wishes[row["judge"]], "now": now}
+        for row in known.values()
+        if (wish := wishes.get(row["judge"])) is not None
+        and (wish != row["wanted"] or (wish and row["wanted_at"] < now - WISH_SECONDS / 4))
+    ]
+    if changed:
+        connection.execute(_wish, changed)
+    return results
 
 
-def _new_to_judge(connection: sa.Connection, request: LeaseQuestions, phase: int, n: int) -> list[sa.RowMapping]:
-    """Ready questions that this judge has not had, each once though several copies of it may be ready."""
-    known = {"the_study": request.study, "the_judge": request.judge, "the_phase": phase, "n": COPIES * n}
-    new: dict[int, sa.RowMapping] = {}
-    for question in connection.execute(_ready_and_new, known).mappings():
-        new.setdefault(question["measurement"], question)
-    return list(new.values())[:n]
+def _had_before(
+    connection: sa.Connection, people: Sequence[str], ready: Sequence[sa.RowMapping]
+) -> dict[str, set[int]]:
+    """For each of these judges the measurements, among those of ready questions, that the judge has had."""
+    had: dict[str, set[int]] = {judge: set() for judge in people}
+    phases = {(row["study"], row["phase"]) for row in ready}
+    for study, phase in sorted(phases):
+        asked = sorted({row["measurement"] for row in ready if row["study"] == study})
+        known = {"the_study": study, "the_phase": phase, "people": people, "asked": asked}
+        for judge, measurement in connection.execute(_had, known):
+            had[judge].add(measurement)
+    return had
+
+
+def _deadline(question: sa.RowMapping, lease: float, now: float) -> float:
+    """Asking again renews a lease, but not for ever: a stage is evaluated only when all its answers are in."""
+    begun = now if question["leased_at"] is None else float(question["leased_at"])
+    return min(now + lease, begun + MOST_LEASES * lease)
 
 
 def submit_answers(
@@ -260,19 +297,32 @@ def _record(connection: sa.Connection, wanted: list[str]) -> dict[str, list[Reco
     return found
 
 
-_study_of_judge = (
+_goes_on = sa.and_(studies.c.state.in_(["running", "paused"]), studies.c.decided.is_(None))
+
+_studies_of_judges = (
     sa.select(
-        studies.c.state,
-        studies.c.phase,
-        studies.c.settings,
-        studies.c.decided,
+        judges.c.study,
+        judges.c.id.label("judge"),
         judges.c.revoked,
         judges.c.wanted,
         judges.c.wanted_at,
         judges.c.exhausted,
+        studies.c.phase,
+        studies.c.settings,
+        studies.c.decided,
+        studies.c.answers,
+        studies.c.forecast,
+        _goes_on.label("goes_on"),
+        sa.and_(_goes_on, studies.c.state == "running", judges.c.revoked.is_(False)).label("hands_out"),
     )
-    .join(judges, judges.c.study == studies.c.id)
-    .where(studies.c.id == sa.bindparam("the_study"), judges.c.id == sa.bindparam("the_judge"))
+    .join(studies, studies.c.id == judges.c.study)
+    .where(judges.c.id.in_(sa.bindparam("wanted", expanding=True)))
+)
+
+_wish = (
+    sa.update(judges)
+    .where(judges.c.id == sa.bindparam("the_judge"))
+    .values(wanted=sa.bindparam("n"), wanted_at=sa.bindparam("now"))
 )
 
 _last_said = (
@@ -288,10 +338,9 @@ _turns = sa.select(sa.func.count()).where(messages.c.question == questions.c.id)
 # into the log; otherwise a page that is reloaded would show a question again that was just answered.
 _held = (
     sa.select(questions, _turns)
+    .join(studies, sa.and_(studies.c.id == questions.c.study, studies.c.phase == questions.c.phase))
     .where(
-        questions.c.study == sa.bindparam("the_study"),
-        questions.c.judge == sa.bindparam("the_judge"),
-        questions.c.phase == sa.bindparam("the_phase"),
+        questions.c.judge.in_(sa.bindparam("wanted", expanding=True)),
         questions.c.answered.is_(False),
         sa.func.coalesce(_last_said, "undo") == "undo",
     )
@@ -312,14 +361,11 @@ _ready = (
     .with_for_update(skip_locked=True)
 )
 
-_had = questions.alias()
-_ready_and_new = _ready.where(
-    ~sa.exists().where(
-        _had.c.study == questions.c.study,
-        _had.c.phase == questions.c.phase,
-        _had.c.judge == sa.bindparam("the_judge"),
-        _had.c.measurement == questions.c.measurement,
-    )
+_had = sa.select(questions.c.judge, questions.c.measurement).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    questions.c.judge.in_(sa.bindparam("people", expanding=True)),
+    questions.c.measurement.in_(sa.bindparam("asked", expanding=True)),
 )
 
 _asked = (
@@ -351,13 +397,6 @@ _study = sa.select(studies.c.state, studies.c.phase, studies.c.evaluated_stages,
     studies.c.id == sa.bindparam("the_study")
 )
 
-# FOR KEY SHARE waits for the planner's FOR UPDATE only, not for those who change the row, such as its insight.
-_shared_studies = (
-    sa.select(studies.c.id)
-    .where(studies.c.id.in_(sa.bindparam("wanted", expanding=True)))
-    .order_by(studies.c.id)
-    .with_for_update(read=True, key_share=True)
-)
 _locked_judges = (
     sa.select(judges.c.id)
     .where(judges.c.id.in_(sa.bindparam("wanted", expanding=True)))

@@ -113,8 +113,13 @@ sa.Index(
     sqlite_where=questions.c.judge.is_(None),
     postgresql_where=questions.c.judge.is_(None),
 )
-sa.Index("questions_held", questions.c.study, questions.c.judge, questions.c.answered)
 sa.Index("questions_had", questions.c.study, questions.c.judge, questions.c.measurement)
+sa.Index(
+    "questions_held",
+    questions.c.judge,
+    sqlite_where=questions.c.answered.is_(False),
+    postgresql_where=questions.c.answered.is_(False),
+)
 sa.Index("questions_leased", questions.c.study, questions.c.leased_at)
 sa.Index(
     "questions_expiring",

@@ -26,23 +26,26 @@ Line = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Decide:
-    """A program asks which of these arms to take."""
+class StreamRequest:
+    """Something that a program asks of a stream."""
 
     stream: str
-    arms: list[list[float]]
-    context: str | None
-    now: float
 
 
 @dataclass(frozen=True)
-class Reward:
+class Decide(StreamRequest):
+    """A program asks which of these arms to take."""
+
+    arms: list[list[float]]
+    context: str | None
+
+
+@dataclass(frozen=True)
+class Reward(StreamRequest):
     """The reward of a decision: 0 or 1, or None where none will come."""
 
-    stream: str
     decision: int
     reward: int | None
-    now: float
 
 
 @dataclass
@@ -120,6 +123,12 @@ def events_of(connection: sa.Connection, stream: str, since: int = 0) -> list[sa
     return list(connection.execute(_events, {"the_stream": stream, "since": since}).mappings())
 
 
+def lock_streams(connection: sa.Connection, requests: Sequence[StreamRequest]) -> list[sa.Row[Any]]:
+    """Lock the streams of all requests in a transaction, in one order; what `Streams.act` has to know about each."""
+    wanted = sorted({request.stream for request in requests})
+    return list(connection.execute(_lock, {"wanted": wanted})) if wanted else []
+
+
 class Streams:
     """The streams a process has in memory. `act` is a handler for `GroupCommit`, whose thread alone uses them."""
 
@@ -141,14 +150,12 @@ class Streams:
         self, database: Database, connection: sa.Connection, requests: Sequence[Decide | Reward]
     ) -> list[Decision | Reward | SurepickError]:
         """Decide and learn, in the order of the requests; a refused request changes nothing."""
-        # Locked in one order, so that two processes never wait for each other.
-        wanted = sorted({request.stream for request in requests})
-        rows = connection.execute(_lock, {"wanted": wanted}).all()
+        rows = lock_streams(connection, requests)
         held = {row.id: self._caught_up(connection, row.id) for row in rows}
         written: dict[str, list[Line]] = {stream: [] for stream in held}
         for stream, memory in held.items():
             memory.session.write_to(written[stream].append)
-        now = max(request.now for request in requests) if requests else 0.0
+        now = database.now(connection)
         for row in rows:
             held[row.id].give_up(-math.inf if row.patience is None else now - row.patience)
         results = [_act(held.get(request.stream), request) for request in requests]

@@ -16,7 +16,7 @@ from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.session.repeats import Repeats
 from surepick.store import log
-from surepick.store.database import Conflict, NotFound
+from surepick.store.database import Conflict, NotFound, lock_studies
 from surepick.store.schema import (
     QUESTION_LEASE,
     evaluations,
@@ -166,7 +166,9 @@ def get(connection: sa.Connection, study: str) -> sa.RowMapping:
 
 def _locked(connection: sa.Connection, study: str) -> sa.RowMapping:
     """The row of a study, locked as the planner does: judges and planner see what is changed here all at once."""
-    row = connection.execute(sa.select(studies).where(studies.c.id == study).with_for_update()).mappings().first()
+    lock_studies(connection, [study], shared=False)
+    wanted = sa.select(studies).where(studies.c.id == study).with_for_update(key_share=True)
+    row = connection.execute(wanted).mappings().first()
     if row is None:
         raise NotFound(f"There is no study {study!r}.")
     return row
