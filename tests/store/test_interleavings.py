@@ -43,7 +43,7 @@ class Interleavings(RuleBasedStateMachine):
         self.planners = [Planner(self.database) for _ in range(2)]
         items = [studies.Item(name, features=at) for name, at in {"x": (1.0, 0.0), "y": (0.0, 1.0)}.items()]
         with self.database.writing() as connection:
-            options = studies.StudyOptions("machine", lease=30.0, seed=1)
+            options = studies.StudyOptions("machine", repeats="independent", lease=30.0, seed=1)
             self.study = studies.create(connection, options, items, [], self.now)
             self.judges = [studies.add_judge(connection, self.study, "", self.now) for _ in range(2)]
         self.held: list[list[str]] = [[], []]

@@ -73,7 +73,7 @@ class Day:
         self.scores = features @ theta * (self.rng.uniform(*gaps) / (best - second))
         self.best = int(np.argmax(self.scores))
         items = [studies.Item(str(place), features=tuple(row)) for place, row in enumerate(features.tolist())]
-        wanted = studies.StudyOptions("day", policy=policy, lease=LEASE, seed=seed)
+        wanted = studies.StudyOptions("day", policy=policy, repeats="independent", lease=LEASE, seed=seed)
         with database.writing(durable=False) as connection:
             self.study = studies.create(connection, wanted, items, [], clock[0])
             self.judges = [studies.add_judge(connection, self.study, "", clock[0]) for _ in range(JUDGES)]

@@ -69,7 +69,7 @@ class Race:
         self.judges: list[tuple[str, str]] = []
         for number in range(max(1, judges // 10)):
             items = [studies.Item(name, features=features) for name, features in ITEMS.items()]
-            options = studies.StudyOptions("race", lease=LEASE, seed=seed + number)
+            options = studies.StudyOptions("race", repeats="independent", lease=LEASE, seed=seed + number)
             with self.databases[0].writing() as connection:
                 study = studies.create(connection, options, items, [], time.time())
                 people = [studies.add_judge(connection, study, "", time.time()) for _ in range(min(judges, 10))]

@@ -165,7 +165,7 @@ class Winner:
         and on nothing later. Questions of one stage are predicted alike.
         """
         where = np.array(sorted(counts), dtype=np.int64)
-        memo: dict[str, Any] = {"shares": [state.predict(int(measurement)) for measurement in where]}
+        memo: dict[str, Any] = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
         if state.spread < 1:
             memo["spread"] = state.spread
         if state.names_leader:

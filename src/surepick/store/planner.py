@@ -263,7 +263,7 @@ class Planner:
         with self._database.reading() as connection:
             now = self._clock(connection)
             repeats, slow = lease.session.repeats, lease.plan_seconds
-            wanted = questions_wanted(connection, study, lease.phase, now, repeats, slow)
+            wanted = questions_wanted(connection, study, lease.phase, now, slow, repeats)
         if wanted < 1:
             return
         notice, asked, begun = "", [], self._clock()
@@ -428,7 +428,12 @@ def studies_due(connection: sa.Connection, planner: str, now: float, linger: flo
 
 
 def questions_wanted(
-    connection: sa.Connection, study: str, phase: int, now: float, repeats: Repeats, plan_seconds: float = 0.0
+    connection: sa.Connection,
+    study: str,
+    phase: int,
+    now: float,
+    plan_seconds: float = 0.0,
+    repeats: Repeats = "independent",
 ) -> int:
     """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
     # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
