@@ -51,6 +51,8 @@ class ServiceClient:
             "delta": 0.2,
             "epsilon": 2.0,
             "seed": 1,
+            "policy": "anytime",
+            "repeats": "independent",  # one judge answers to the end
         } | fields
         return str(self.ask("POST", "/studies", body)["id"])
 

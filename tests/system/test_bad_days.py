@@ -26,9 +26,9 @@ class Judge:
 
     def __init__(self, running: RunningService) -> None:
         self.client = httpx.Client(base_url=running.url, timeout=30)
-        self.study = self.client.post("/studies", headers=ADMIN, json={"title": "t", "items": ITEMS, "seed": 1}).json()[
-            "id"
-        ]
+        self.study = self.client.post(
+            "/studies", headers=ADMIN, json={"title": "t", "items": ITEMS, "seed": 1, "repeats": "independent"}
+        ).json()["id"]
         made = self.client.post(f"/studies/{self.study}/judges", headers=ADMIN, json={}).json()
         self.link = {"Authorization": f"Bearer {made['token']}"}
         self.refused: list[httpx.Response] = []
