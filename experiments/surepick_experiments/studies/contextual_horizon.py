@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from surepick.contextual.sup_logistic import SupLogisticBase
+from surepick.glm import variance
+from surepick.limits import sup_logistic_regret
 from surepick.registry import policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
@@ -19,6 +21,8 @@ from surepick_experiments.worlds.contextual import ball_world, simulate
 
 POLICIES = ("sup-logistic", "sup-logistic-printed", "sup-logistic-tuned")
 D, ARMS, NORM = 5, 20, 3.0
+BOUNDS = ("bound_printed", "bound_corrected")
+"""Theorem 3, 10·α… and 13·α…."""
 
 
 def tasks(options: Options) -> list[Params]:
@@ -48,6 +52,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         "regret_over_root": float(result.regret[-1]) / math.sqrt(task["horizon"]),
         "microseconds_per_step": result.microseconds_per_step,
         "seconds": result.microseconds_per_step * task["horizon"] / 1e6,
+        **regret_bounds(task),
     }
     if isinstance(policy, SupLogisticBase):
         status = policy.status(result.state)
@@ -58,6 +63,17 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
             "status": status.sentence,
         }
     return [row]
+
+
+def regret_bounds(task: Params) -> Row:
+    """Theorem 3 with its printed constants (10·α…) and the corrected ones (13·α…), κ that of the unit ball."""
+    kappa = float(variance(np.array(task["norm"])))
+    return {
+        f"bound_{constants}": sup_logistic_regret(
+            task["d"], task["horizon"], task["arms"], kappa=kappa, constants=constants
+        ).total
+        for constants in ("printed", "corrected")
+    }
 
 
 def summarise(rows: list[Row]) -> dict[str, Any]:
@@ -72,7 +88,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                     "runs": len(group),
                     **{
                         key: float(np.mean([row[key] for row in group]))
-                        for key in ("regret", "regret_over_root", "microseconds_per_step", "seconds")
+                        for key in ("regret", "regret_over_root", *BOUNDS, "microseconds_per_step", "seconds")
                     },
                     "certified_levels": min(row.get("certified_levels", 0) for row in group),
                 }
@@ -92,20 +108,40 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Regret over √T, and microseconds a step."""
     path = folder / "horizon.png"
-    with figure(path, columns=2, size=(10.0, 4.2)) as panels:
+    with figure(path, columns=2, size=(12.5, 4.2)) as panels:
         labels = (("regret_over_root", "regret over √T"), ("microseconds_per_step", "microseconds a step"))
         for axes, (key, label) in zip(panels, labels, strict=True):
             for (policy,), mine in groups(summary["cells"], "policy").items():
                 points = [(cell["horizon"], cell[key]) for cell in mine]
                 axes.plot(*zip(*points, strict=True), "-o", ms=4, label=policy)
+            if key == "regret_over_root":
+                _draw_bounds(axes, summary["cells"])
             axes.set(xscale="log", yscale="log", xlabel="horizon T", ylabel=label)
-        panels[0].legend(fontsize=8, frameon=False)
+        panels[-1].legend(
+            *panels[0].get_legend_handles_labels(),
+            fontsize=8,
+            frameon=False,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )
     return [path]
+
+
+def _draw_bounds(axes: Any, cells: list[Row]) -> None:
+    """Theorem 3, printed and corrected, and T, which regret cannot exceed: a bound above it says nothing."""
+    by_horizon = {cell["horizon"]: cell for cell in cells}
+    horizons = sorted(by_horizon)
+    for constants, style in (("printed", "k--"), ("corrected", "k-")):
+        values = [by_horizon[horizon][f"bound_{constants}"] / math.sqrt(horizon) for horizon in horizons]
+        axes.plot(horizons, values, style, lw=1, label=f"Theorem 3, {constants}")
+    axes.plot(horizons, [math.sqrt(horizon) for horizon in horizons], "k:", lw=1, label="T (any policy)")
 
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """What the terminal shows."""
-    return [("Regret over √T by horizon", summary["cells"])]
+    names = ["policy", "horizon", "runs", "regret", *BOUNDS, "regret_over_root", "certified_levels", "seconds"]
+    shown = [{name: cell[name] for name in names} for cell in summary["cells"]]
+    return [("Regret by horizon, and Theorem 3 for SupLogistic with its printed and corrected constants", shown)]
 
 
 STUDY = Study(
