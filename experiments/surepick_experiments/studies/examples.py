@@ -33,7 +33,7 @@ def tasks(options: Options) -> list[Params]:
         {"example": example, "height": height, "run": number, "gap": options.gap or 0.1, "policies": policies}
         for example in EXAMPLES
         for height in HEIGHTS
-        for number in range(options.runs or 20)
+        for number in range(options.runs or 8)
     ]
 
 

@@ -40,19 +40,21 @@ def tasks(options: Options) -> list[Params]:
     """One run of all policies on the same seed, for each column."""
     policies = chosen_policies(options.policies, USUAL)
     real = {} if options.data is None else {"data": options.data}
-    # The default policy takes a minute and more a run here, where the others take a second: one run of it.
-    quick = [name for name in policies if name != "anytime"] or policies
+    runs = [(number, [name for name in policies if name != "anytime"]) for number in range(options.runs or 5)]
+    # The default policy takes minutes a run here, where the others take a second: one run of it, at the end.
+    runs += [(0, ["anytime"])] if "anytime" in policies else []
     return [
         {
             "column": column,
             "run": number,
-            "policies": quick if number else policies,
+            "policies": names,
             "items": options.items,
             "gap": options.gap,
             **real,
         }
+        for number, names in runs
         for column in CATALOGUE
-        for number in range(options.runs or 5)
+        if names
     ]
 
 
