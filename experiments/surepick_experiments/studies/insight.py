@@ -203,7 +203,7 @@ def _draw_most_asked(group: list[Row], path: Path) -> None:
         for axes in panels:
             axes.set_axis_off()
         for axes, name, swatch in zip(panels, top["top_names"], top["top_two"], strict=False):
-            _draw_swatch(axes, swatch, f"last two: item {name}")
+            _draw_swatch(axes, swatch, f"last two of {top['policy']}: item {name}")
         for place, row in enumerate(chosen, start=1):
             for side, (name, swatch) in enumerate(zip(row["items"], row["swatches"], strict=True)):
                 times = f", asked {row['pulls']:,}×" if side == 0 else ""

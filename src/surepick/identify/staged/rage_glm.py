@@ -61,10 +61,6 @@ FIRST_LOOK = 12
 BURN_IN_XI, ROUND_XI = 0.2, 0.1
 """About the ξ of a burn-in and of a round, times √d, at which the split of delta is chosen."""
 
-FIRST_PART = 0.5
-"""Share of what an adaptive round seems to need that it begins with. It may go on by doubling, so little is lost where
-that was too little; a gap estimated at half its size would otherwise cost four times the questions."""
-
 NEARLY = 1.5
 """A round goes on with its design if that needs at most this many times the questions of the best design by now."""
 
@@ -130,7 +126,7 @@ class RageGlm(WithPriorBounds):
 
         # Line 7: the cheapest. Infinite where some floor is zero, so that the theorem may never apply.
         need, weights = min(((goal.need(support, design), design) for design in designs), key=lambda pair: pair[0])
-        questions = max(min(goal.part * need, goal.most), goal.least, support.provable(weights))
+        questions = max(min(need, goal.most), goal.least, support.provable(weights))
         longer = self._continued(state, goal, NEARLY * need)
         if longer is not None:
             return longer
@@ -323,8 +319,6 @@ class _Goal:
     """Width wanted for the directions of the family."""
     need: Callable[[_Support, Floats], float]
     """Questions after which a design reaches it."""
-    part: float = 1.0
-    """Share of these that the round begins with."""
     most: float = math.inf
     least: float = 0.0
 
@@ -366,7 +360,7 @@ def _adaptive(state: Stages, alive: Integers, leader: int, floors: Floats, epsil
     def need(support: _Support, weights: Floats) -> float:
         return _enough_by_guess(support, weights, support.vectors @ theta, family)
 
-    return _Goal(family, _expected(state, floors), 1.0, need, FIRST_PART, GROWTH * state.asked, least)
+    return _Goal(family, _expected(state, floors), 1.0, need, GROWTH * state.asked, least)
 
 
 def _designs(
