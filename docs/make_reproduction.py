@@ -87,7 +87,7 @@ def page(tables: Mapping[str, Mapping[str, Rows]]) -> str:
 
 def _found(part: Part, tables: Mapping[str, Rows]) -> list[str]:
     everything = Rows([row for rows in tables.values() for row in rows.rows])
-    lines = ["**Here.** " + " ".join(claim.sentence(everything) for claim in part.claims), ""] if part.claims else []
+    lines = ["**Here.**", "", *(f"- {claim.sentence(everything)}" for claim in part.claims), ""]
     for title, rows in tables.items():
         lines += [f"**Result.** {title}", "", *_table(part.arranged(rows.rows)), ""]
     for picture in sorted(PICTURES.glob(f"{part.study}-*.png")):

@@ -52,7 +52,7 @@ class Claim:
         numbers = self.numbers(rows)
         if not self.holds(*numbers):
             raise ValueError(f"The rows contradict {self.text!r}: {list(numbers)}.")
-        return f"{self.text.format(*numbers)} [{self.source}]"
+        return f"{self.text.format(*numbers)} *({self.source})*"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class Part:
         lines: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in rows:
             line = lines.setdefault(tuple(row[name] for name in names), {name: row[name] for name in names})
-            line[f"{across} {row[across]}"] = row[value]
+            column = row[across] if isinstance(row[across], str) else f"{across} = {row[across]:g}"
+            line[column] = "undecided" if row.get("decided") == 0 else row[value]
         return list(lines.values())
 
 

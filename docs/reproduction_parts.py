@@ -1,6 +1,7 @@
 """What reproduction.md says of each figure, table and claim of the paper; `make_reproduction.py` writes it."""
 
 from collections.abc import Callable, Sequence
+from statistics import geometric_mean
 from typing import Any
 
 from reproduction_claims import Claim, Part, Rows, span
@@ -51,13 +52,13 @@ SOARE = Part(
             lambda low, high: high < 0.5,
         ),
         Claim(
-            "The corrected RAGE-GLM takes {:.0f} to {:.0f} times fewer questions than the printed one,",
+            "The corrected RAGE-GLM takes {:.0f} to {:.0f} times fewer questions than the printed one.",
             "questions: rage-glm-printed over rage-glm, by d",
             _times_fewer("rage-glm", "rage-glm-printed", ["d"]),
             lambda low, high: low > 5,
         ),
         Claim(
-            "and the default policy of surepick {:.0f} to {:.0f} times fewer.",
+            "The default policy of surepick takes {:.0f} to {:.0f} times fewer than the printed one.",
             "questions: rage-glm-printed over anytime, by d",
             _times_fewer("anytime", "rage-glm-printed", ["d"]),
             lambda low, high: low > 5,
@@ -71,10 +72,10 @@ ZAPPOS = Part(
     "zappos",
     "open / pointy / sporty / comfort: RAGE-GLM 9.17e7 / 2.38e5 / 2.29e5 / 4.55e6, RAGE-GLM-R 9.17e7 / 2.38e5 / "
     "2.29e5 / 3.34e6, Passive 2.69e8 / 2.38e5 / 2.29e5 / 8.54e6.",
-    "The data cannot be redistributed, so synthetic data of the same sizes, dimension, gaps and κ₀ = .1 are used, five "
-    "instances a column (`surepick_experiments.worlds.load_zappos` reads the real files). The printed forms are also "
-    "told "
-    "κ₀ = ¼, the largest that is possible.",
+    "The data cannot be redistributed, so synthetic data of the same sizes and dimension are used, five instances a "
+    "column (`surepick_experiments.worlds.load_zappos` reads the real files). The paper states no gaps; here "
+    "they are "
+    "1e-4, .3, .3 and .05, and κ₀ = .1. The printed forms are also told κ₀ = ¼, the largest that is possible.",
     (
         Claim(
             "Of {} runs none was wrong.",
@@ -83,7 +84,7 @@ ZAPPOS = Part(
             lambda runs, wrong: wrong == 0,
         ),
         Claim(
-            "RAGE-GLM as printed takes {:.1f} times the paper's number on open and {:.1f} times on comfort,",
+            "RAGE-GLM as printed takes {:.1f} times the paper's number on open and {:.1f} times on comfort.",
             "questions over paper: rage-glm-printed, κ₀ true",
             lambda rows: tuple(
                 rows.one("questions", policy="rage-glm-printed", kappa_0="true", column=column)
@@ -92,7 +93,7 @@ ZAPPOS = Part(
             ),
         ),
         Claim(
-            "RAGE-GLM-R {:.2f} and {:.1f} times.",
+            "RAGE-GLM-R takes {:.2f} times the paper's number on open and {:.1f} times on comfort.",
             "questions over paper: rage-glm-r, κ₀ true",
             lambda rows: tuple(
                 rows.one("questions", policy="rage-glm-r", kappa_0="true", column=column)
@@ -101,31 +102,41 @@ ZAPPOS = Part(
             ),
         ),
         Claim(
-            "The printed burn-in at κ₀ = .1 alone takes more than the paper's totals on pointy and sporty; told κ₀ = "
-            "¼, "
-            "RAGE-GLM-R takes {:.3g} and {:.3g} there, close to the 2.38e5 and 2.29e5 of the paper.",
+            "The printed burn-in alone takes {:.3g} questions at κ₀ = .1, more than the paper's totals on pointy and "
+            "sporty. At κ₀ = ¼ it takes {:.3g}, with its rounding parameter of .1; without that, 2.38e5, the paper's "
+            "total on pointy. So the table may show searches that ended with such a burn-in.",
+            "burn in: rage-glm-printed on pointy, κ₀ true and a quarter",
+            lambda rows: tuple(
+                rows.one("burn_in", policy="rage-glm-printed", kappa_0=told, column="pointy")
+                for told in ("true", "a quarter")
+            ),
+            lambda true, quarter: true > 2.38e5 and abs(quarter / 1.1 - 2.38e5) < 2e3,
+        ),
+        Claim(
+            "Here searches go on after it: told ¼, RAGE-GLM-R takes {:.3g} on pointy and {:.3g} on sporty.",
             "questions: rage-glm-r, κ₀ a quarter",
             lambda rows: tuple(
                 rows.one("questions", policy="rage-glm-r", kappa_0="a quarter", column=column)
                 for column in ("pointy", "sporty")
             ),
-            lambda pointy, sporty: min(pointy, sporty) > 1.9e5 and max(pointy, sporty) < 3.1e5,
+            lambda pointy, sporty: min(pointy, sporty) > 3e5,
         ),
         Claim(
-            "Instances of the same gap differ: RAGE-GLM as printed takes from {:.2g} to {:.2g} on comfort.",
+            "Where gaps decide, our totals depend on the gaps that we chose, and instances of the same gap differ: "
+            "RAGE-GLM as printed takes from {:.2g} to {:.2g} on comfort.",
             "least, most: rage-glm-printed, κ₀ true",
             lambda rows: tuple(
                 rows.one(end, policy="rage-glm-printed", kappa_0="true", column="comfort") for end in ("least", "most")
             ),
         ),
         Claim(
-            "The corrected RAGE-GLM takes {:.0f} to {:.0f} times fewer questions than the printed one,",
+            "The corrected RAGE-GLM takes {:.0f} to {:.0f} times fewer questions than the printed one.",
             "printed over this: rage-glm",
             lambda rows: span(rows.where(policy="rage-glm").column("printed_over_this")),
             lambda low, high: low > 5,
         ),
         Claim(
-            "and the default policy {:.0f} to {:.0f} times fewer (one run).",
+            "The default policy takes {:.0f} to {:.0f} times fewer than the printed one (one run).",
             "questions: rage-glm-printed, κ₀ true, over anytime, by column",
             lambda rows: span(
                 rows.ratios(
@@ -191,8 +202,8 @@ EXAMPLES = Part(
     "Gap .1. The constants in the text are wrong (KL⁻¹ is about 2e^r/gap², not e^r/(2 gap²); 1/κ₀ is up to 4e^r).",
     (
         Claim(
-            "From r = 0 to 6 the questions of RAGE-GLM grow {:.0f} times in Example 1 (e⁶ is 403) and {:.1f} times "
-            "in Example 2.",
+            "From r = 0 to 6 the questions of RAGE-GLM grow {:.0f} times in Example 1 (1/κ₀ grows 101 times) and "
+            "{:.1f} times in Example 2.",
             "questions: rage-glm at height 6 over height 0",
             lambda rows: tuple(
                 rows.one("questions", policy="rage-glm", example=example, height=6.0)
@@ -212,25 +223,18 @@ EXAMPLES = Part(
             ),
         ),
         Claim(
-            "In Example 1 there is nothing to adapt to, and RAGE-GLM takes {:.2f} to {:.2f} times the questions of "
-            "the static "
-            "design on average; rounds on fresh answers only (rage-glm-halving) {:.2f} to {:.2f} times.",
-            "mean: rage-glm and rage-glm-halving over passive, example 1, by height",
-            lambda rows: (
-                *span(
+            "In Example 1 there is nothing to adapt to, and RAGE-GLM takes {:.2f} times the questions of the static "
+            "design, rounds on fresh answers only (rage-glm-halving) {:.2f} times.",
+            "mean: rage-glm and rage-glm-halving over passive, example 1, geometric mean over heights",
+            lambda rows: tuple(
+                geometric_mean(
                     rows.ratios(
-                        "mean", {"policy": "rage-glm", "example": 1}, {"policy": "passive", "example": 1}, ["height"]
+                        "mean", {"policy": policy, "example": 1}, {"policy": "passive", "example": 1}, ["height"]
                     )
-                ),
-                *span(
-                    rows.ratios(
-                        "mean",
-                        {"policy": "rage-glm-halving", "example": 1},
-                        {"policy": "passive", "example": 1},
-                        ["height"],
-                    )
-                ),
+                )
+                for policy in ("rage-glm", "rage-glm-halving")
             ),
+            lambda pooled, fresh: pooled < fresh,
         ),
     ),
     pivot=(("example", "policy"), "height", "questions"),
@@ -241,23 +245,26 @@ CROSSING = Part(
     "crossing",
     "RAGE-GLM-2, which needs no burn-in in its rounds, is expected to be better as δ → 0, and worse in many "
     "dimensions or with large norms.",
-    "Expected answers, so there is no randomness. The printed n_t is too small for d > 2, so rage-glm-2 is corrected; "
+    "Expected answers, so there is no randomness. For d > 2 the printed n_t does not satisfy the inequality that "
+    "it is "
+    "derived from (errata); rage-glm-2 takes the least n that does, with the constants of Faury's lemma, and "
     "rage-glm-2-printed are the printed sizes at θ*.",
     (
         Claim(
-            "At δ = .05 the corrected RAGE-GLM-2 takes {:.0f} to {:,.0f} times the questions of RAGE-GLM as printed,",
+            "At δ = .05 the corrected RAGE-GLM-2 takes {:.0f} to {:,.0f} times the questions of RAGE-GLM as printed.",
             "ratio at 05: of rage-glm-2 against rage-glm-printed",
             lambda rows: span(rows.where(of="rage-glm-2", against="rage-glm-printed").column("ratio_at_05")),
             lambda low, high: low > 1,
         ),
         Claim(
-            "and by its printed sizes {:,.0f} to {:,.0f} times.",
+            "By its printed sizes it takes {:.1g} to {:.1g} times as many.",
             "ratio at 05: of rage-glm-2-printed against rage-glm-printed",
             lambda rows: span(rows.where(of="rage-glm-2-printed", against="rage-glm-printed").column("ratio_at_05")),
             lambda low, high: low > 1,
         ),
         Claim(
-            "It takes fewer in {} of the {} settings at some δ, at norms of at most {:g}, and never fewer than the "
+            "The corrected RAGE-GLM-2 takes fewer in {} of the {} settings at some δ, at norms of at most {:g}, "
+            "and never fewer than the "
             "corrected "
             "RAGE-GLM.",
             "rage glm 2 wins below: of rage-glm-2",
@@ -292,21 +299,22 @@ KAPPA = Part(
     "study. The errata correct the constants of the construction.",
     (
         Claim(
-            "For methods that know the family, n/16 is {:.1f} to {:.1f} times the bound by change of measure, which "
-            "does not see "
-            "that the best item has to be found;",
+            "For methods that know the family, n/16 is {:.1f} to {:.1f} times the bound by change of measure, "
+            "which does "
+            "not see that the best item has to be found.",
             "search bound over family bound",
             lambda rows: span([row["search_bound"] / row["family_bound"] for row in rows.rows]),
             lambda low, high: low > 1,
         ),
         Claim(
-            "the same bound over all θ, which those methods need not obey, is {:.0f} to {:.0f} times n/16.",
+            "The same bound over all θ, which those methods need not obey, is {:.0f} to {:.0f} times n/16 at "
+            "these sizes.",
             "lower bound over search bound",
             lambda rows: span([row["lower_bound"] / row["search_bound"] for row in rows.rows]),
             lambda low, high: low > 1,
         ),
         Claim(
-            "Policies with a burn-in take {:.0f} times 1/κ₀ questions and more,",
+            "Policies with a burn-in take {:.0f} times 1/κ₀ questions and more.",
             "questions over inverse kappa: rage-glm, uniform",
             lambda rows: (
                 min(row["questions"] / row["inverse_kappa"] for row in rows.rows if row["policy"] != "anytime"),
@@ -314,7 +322,7 @@ KAPPA = Part(
             lambda least: least > 10,
         ),
         Claim(
-            "the default policy, which has none, {:,.0f} to {:,.0f} questions.",
+            "The default policy, which has none, takes {:,.0f} to {:,.0f} questions.",
             "questions: anytime",
             lambda rows: span(rows.where(policy="anytime").column("questions")),
             lambda low, high: high < 1e4,
@@ -330,7 +338,8 @@ BURN_IN = Part(
     "Gaussian vectors, δ = .05, norms of θ* from 1 to 7.",
     (
         Claim(
-            "The same with the corrected condition in place of the printed one, which is false (the theory page has a "
+            "The same with the corrected condition in place of the printed one, which is false (the theory page "
+            "has a "
             "counterexample): at the largest norm it needs {} answers with d = norm², Li's {}.",
             "answers at last: corrected and li, d = norm²",
             lambda rows: tuple(

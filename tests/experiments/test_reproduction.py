@@ -60,7 +60,7 @@ def test_a_claim_that_its_rows_contradict_is_refused() -> None:
     claim = Claim(
         "a asks {:.0f} times more.", "questions: a over b", lambda rows: rows.column("questions"), lambda x: x > 1
     )
-    assert claim.sentence(Rows([{"questions": 3.0}])) == "a asks 3 times more. [questions: a over b]"
+    assert claim.sentence(Rows([{"questions": 3.0}])) == "a asks 3 times more. *(questions: a over b)*"
     with pytest.raises(ValueError, match="contradict"):
         claim.sentence(Rows([{"questions": 0.5}]))
 

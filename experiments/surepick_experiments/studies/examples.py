@@ -87,7 +87,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
             axes.set(
                 yscale="log", xlabel="r", ylabel="questions (dotted: after the burn-in)", title=f"Example {example}"
             )
-            axes.set_ylim(50, None)
+            axes.set_ylim(1000, None)
         panels[0].legend(fontsize=8, frameon=False)
     return [path]
 
