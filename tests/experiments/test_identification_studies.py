@@ -41,9 +41,10 @@ def test_studies_write_rows_summary_and_figures(name: str, tmp_path: Path) -> No
 def test_the_real_catalogue_is_used_where_there_is_one(tmp_path: Path) -> None:
     write_zappos(tmp_path)
     study = find_study("zappos")
-    tasks = study.tasks(Options(data=str(tmp_path), policies=("rage-glm-printed",)))
+    tasks = study.tasks(Options(data=str(tmp_path), policies=("rage-glm-printed",), runs=1))
     assert [task["column"] for task in tasks] == ["open", "pointy", "sporty", "comfort"]
-    (row,) = study.run(tasks[1], np.random.default_rng(0))
+    row, told_a_quarter = study.run(tasks[1], np.random.default_rng(0))
+    assert (row["told"], told_a_quarter["kappa"]) == ("true", 0.25)
     assert (row["instance"], row["items"], row["correct"]) == ("zappos-pointy", 60, True)
     assert row["questions"] > row["lower_bound"]
     assert study.summarise([row])["real"]

@@ -61,7 +61,7 @@ def test_insight_uses_the_real_catalogue_where_there_is_one(tmp_path: Path) -> N
     names = {f"image {number}" for number in range(1, 61)}
     (final,) = (row for row in rows if row["kind"] == "run")
     assert final["best"] in names
-    assert {row["first"] for row in rows if row["kind"] == "vector"} <= names
+    assert {name for row in rows if row.get("items") for name in row["items"]} <= names
 
 
 def test_values_that_would_be_dropped_are_refused() -> None:

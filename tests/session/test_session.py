@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -314,12 +316,17 @@ def test_a_skip_or_tie_can_be_undone_until_its_stage_is_evaluated() -> None:
     assert again.verdict() == one.verdict()
 
 
-def test_after_a_forecast_undo_is_refused_live_and_resumed():
-    """A forecast shows something of the answers, so a replay must know that it was made."""
+@pytest.mark.parametrize(
+    "show",
+    [lambda one: one.verdict(), lambda one: one.forecast(draws=3), lambda one: one.progress(), Session.certificate],
+)
+def test_what_shows_something_of_the_answers_refuses_undo_live_and_resumed(show: Callable[[Session], object]):
+    """An evaluation must be in the log, so that a replay knows of it."""
     session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
     question = session.ask(1)[0]
     session.tell(question.id, 1)
-    session.forecast(draws=3)
+    with suppress(InvalidInput):  # there is no certificate yet; what it says shows something all the same
+        show(session)
     for one in (session, Session.replay(session.to_lines())):
         with pytest.raises(InvalidInput, match="can no longer be undone"):
             one.undo(question.id)

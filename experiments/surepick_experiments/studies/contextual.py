@@ -30,6 +30,9 @@ SHRUNK = 0.25
 
 FALSE_ALARM = 1e-3
 
+FAMILIES = {"ball": ("fresh arms in the unit ball", "#0b6e4f"), "trap": ("greedy's trap", "#c1121f")}
+"""What the figure of regret shows for every policy."""
+
 
 def tasks(options: Options) -> list[Params]:
     """Every family, policy and seed."""
@@ -155,20 +158,27 @@ def _overall_coverage(rows: list[Row]) -> list[Row]:
 
 
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
-    """Regret over time with bands, and the sweeps."""
+    """Regret over time, one panel a policy, and the sweeps."""
     paths = [folder / "regret.png", folder / "sweeps.png"]
     colours = _colours([row["policy"] for row in rows])
-    with figure(paths[0], columns=2, size=(12.0, 5.0)) as panels:
-        for axes, instance in zip(panels, ("ball", "trap"), strict=True):
-            for policy in dict.fromkeys(row["policy"] for row in rows):
-                chosen = [row for row in rows if row["policy"] == policy and row["instance"] == instance]
-                if chosen:
-                    _draw_band(axes, chosen, colours[policy])
-            title = "fresh arms in the unit ball" if instance == "ball" else "greedy's trap"
-            axes.set(xscale="log", yscale="log", xlabel="step", ylabel="mean regret (solid: proved)", title=title)
-        shown = {line.get_label(): line for axes in panels for line in axes.lines}  # each policy once
-        handles = list(shown.values())
-        panels[-1].legend(handles=handles, fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    names = [name for name in NAMES if any(row["policy"] == name for row in rows)]
+    across = min(4, len(names))
+    down = math.ceil(len(names) / across)
+    with figure(paths[0], columns=across, rows=down, size=(2.9 * across, 2.3 * down)) as panels:
+        top = 2 * max(row["regret"] for row in rows if row["instance"] in FAMILIES)
+        for axes, policy in zip(panels, names, strict=False):
+            for other in names:  # the others in grey, so that each panel compares with all
+                _draw_curves(axes, rows, other, "0.85", 0.8)
+            _draw_curves(axes, rows, policy, None, 1.8)
+            axes.set(xscale="log", yscale="log", ylim=(0.5, top))
+            axes.set_title(policy, fontsize=9)
+        for axes in panels[len(names) :]:
+            axes.set_axis_off()
+        for axes in panels[max(0, len(names) - across) : len(names)]:
+            axes.set_xlabel("step")
+        for axes in panels[::across]:
+            axes.set_ylabel("mean regret")
+        panels[0].legend(fontsize=7, frameon=False)
     with figure(paths[1], columns=2, size=(11.0, 4.4)) as panels:
         for axes, instance, at in zip(panels, ("norm", "arms"), ("norm", "arms"), strict=True):
             for policy in FEW:
@@ -188,13 +198,18 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     return paths
 
 
-def _draw_band(axes: Any, rows: list[Row], colour: Any) -> None:
-    """Mean of the runs, which a few that are stuck dominate as they should, and the band of the middle half."""
-    steps = checkpoints(rows[0]["horizon"])
-    curves = np.maximum(np.array([row["curve"] for row in rows]), 1e-2)
-    style = "-" if rows[0]["guarantee"] == "proved" else "--"
-    axes.plot(steps, curves.mean(axis=0), style, color=colour, lw=1.6, label=rows[0]["policy"])
-    axes.fill_between(steps, *np.quantile(curves, [0.25, 0.75], axis=0), color=colour, alpha=0.12, lw=0)
+def _draw_curves(axes: Any, rows: list[Row], policy: str, grey: str | None, width: float) -> None:
+    """Mean regret of a policy in both families, with the band of the middle half unless it is one of the others."""
+    for instance, (label, colour) in FAMILIES.items():
+        chosen = [row for row in rows if row["policy"] == policy and row["instance"] == instance]
+        if not chosen or (grey and instance != "ball"):
+            continue
+        steps = checkpoints(chosen[0]["horizon"])
+        curves = np.maximum(np.array([row["curve"] for row in chosen]), 1e-2)
+        # The mean, which a few runs that are stuck dominate as they should.
+        axes.plot(steps, curves.mean(axis=0), color=grey or colour, lw=width, label=None if grey else label)
+        if not grey:
+            axes.fill_between(steps, *np.quantile(curves, [0.25, 0.75], axis=0), color=colour, alpha=0.2, lw=0)
 
 
 def _colours(names: list[str]) -> dict[str, Any]:

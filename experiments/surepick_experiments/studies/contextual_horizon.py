@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from surepick.contextual.sup_logistic import SupLogisticBase
+from surepick.glm import variance
+from surepick.limits import sup_logistic_regret
 from surepick.registry import policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
@@ -60,6 +62,15 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     return [row]
 
 
+def regret_bounds(run: Row) -> Row:
+    """Theorem 3 with its printed constants (10·α…) and the corrected ones (13·α…), κ that of the unit ball."""
+    kappa, result = float(variance(np.array(run["norm"]))), Row()
+    for constants in ("printed", "corrected"):
+        bound = sup_logistic_regret(run["d"], run["horizon"], run["arms"], kappa=kappa, constants=constants)
+        result |= {f"leading_{constants}": bound.leading, f"bound_{constants}": bound.total}
+    return result
+
+
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """Means over seeds, and how time and regret grow: slopes on logarithmic scales over the upper half of horizons."""
     cells = []
@@ -74,6 +85,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                         key: float(np.mean([row[key] for row in group]))
                         for key in ("regret", "regret_over_root", "microseconds_per_step", "seconds")
                     },
+                    **regret_bounds(group[0]),
                     "certified_levels": min(row.get("certified_levels", 0) for row in group),
                 }
             )
@@ -92,20 +104,41 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Regret over √T, and microseconds a step."""
     path = folder / "horizon.png"
-    with figure(path, columns=2, size=(10.0, 4.2)) as panels:
+    with figure(path, columns=2, size=(12.5, 4.2)) as panels:
         labels = (("regret_over_root", "regret over √T"), ("microseconds_per_step", "microseconds a step"))
         for axes, (key, label) in zip(panels, labels, strict=True):
             for (policy,), mine in groups(summary["cells"], "policy").items():
                 points = [(cell["horizon"], cell[key]) for cell in mine]
                 axes.plot(*zip(*points, strict=True), "-o", ms=4, label=policy)
+            if key == "regret_over_root":
+                _draw_bounds(axes, summary["cells"])
             axes.set(xscale="log", yscale="log", xlabel="horizon T", ylabel=label)
-        panels[0].legend(fontsize=8, frameon=False)
+        panels[-1].legend(
+            *panels[0].get_legend_handles_labels(),
+            fontsize=8,
+            frameon=False,
+            loc="upper left",
+            bbox_to_anchor=(1.0, 1.0),
+        )
     return [path]
+
+
+def _draw_bounds(axes: Any, cells: list[Row]) -> None:
+    """Theorem 3, printed and corrected, and T, which regret cannot exceed: a bound above it says nothing."""
+    by_horizon = {cell["horizon"]: cell for cell in cells}
+    horizons = sorted(by_horizon)
+    for constants, style in (("printed", "k--"), ("corrected", "k-")):
+        values = [by_horizon[horizon][f"leading_{constants}"] / math.sqrt(horizon) for horizon in horizons]
+        axes.plot(horizons, values, style, lw=1, label=f"Theorem 3, leading term, {constants}")
+    axes.plot(horizons, [math.sqrt(horizon) for horizon in horizons], "k:", lw=1, label="T (any policy)")
 
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """What the terminal shows."""
-    return [("Regret over √T by horizon", summary["cells"])]
+    names = ["policy", "horizon", "runs", "regret", "leading_printed", "leading_corrected"]
+    names += ["bound_printed", "bound_corrected", "regret_over_root", "certified_levels", "seconds"]
+    shown = [{name: cell[name] for name in names} for cell in summary["cells"]]
+    return [("Regret by horizon, and Theorem 3 for SupLogistic with its printed and corrected constants", shown)]
 
 
 STUDY = Study(

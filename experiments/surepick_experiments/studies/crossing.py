@@ -13,6 +13,7 @@ import numpy as np
 
 from surepick.identify import run as run_policy
 from surepick.judges import ExpectedJudge
+from surepick.limits import rage_glm_2_formula
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
 from surepick_experiments.studies.runner import Options, Params, Row, Study
@@ -33,8 +34,12 @@ def tasks(options: Options) -> list[Params]:
     ]
 
 
+PRINTED_2 = "rage-glm-2-printed"
+"""RAGE-GLM-2 by its printed n_t, at θ*: the size of its rounds, not a run."""
+
+
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
-    """All policies at one setting."""
+    """All policies at one setting, and the printed sizes of RAGE-GLM-2."""
     world = soare(task["d"], angle=0.3, length=task["norm"])
     rows = []
     for name in task["policies"]:
@@ -43,6 +48,9 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         verdict = run_policy(world.problem, policy, ExpectedJudge(world.theta))
         row = row_of(world, name, verdict, 0, time.perf_counter() - began, None)
         rows.append({"d": task["d"], "norm": task["norm"], **row})
+        if name == "rage-glm-2":
+            printed = rage_glm_2_formula(world.instance, delta=task["delta"]).questions
+            rows.append({**rows[-1], "policy": PRINTED_2, "questions": printed, "guarantee": "as printed"})
     return rows
 
 
@@ -53,14 +61,19 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
         by_policy = {
             name: {row["delta"]: row["questions"] for row in part} for (name,), part in groups(group, "policy").items()
         }
-        second = by_policy.get("rage-glm-2", {})
-        for name, first in by_policy.items():
-            if name != "rage-glm-2" and second:
+        for name, first, variant, second in (
+            (name, first, variant, by_policy[variant])
+            for variant in ("rage-glm-2", PRINTED_2)
+            if variant in by_policy
+            for name, first in by_policy.items()
+        ):
+            if name not in ("rage-glm-2", PRINTED_2):
                 below = [delta for delta in first if second.get(delta, math.inf) < first[delta]]
                 crossings.append(
                     {
                         "d": d,
                         "norm": norm,
+                        "of": variant,
                         "against": name,
                         "rage_glm_2_wins_below": max(below) if below else None,
                         "ratio_at_05": second.get(0.05, math.nan) / first[0.05] if 0.05 in first else None,
@@ -83,7 +96,12 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                     nats = [math.log(1 / row["delta"]) for row in group]
                     label = f"{policy}, S = {norm:g}"
                     axes.plot(
-                        nats, [row["questions"] for row in group], style, color=COLOURS[policy], ms=3, label=label
+                        nats,
+                        [row["questions"] for row in group],
+                        style,
+                        color=COLOURS.get(policy, "#c9a7e8"),
+                        ms=3,
+                        label=label,
                     )
             axes.set(xscale="log", yscale="log", xlabel="log(1/delta)", title=f"d = {d}")
         panels[0].set_ylabel("questions")
@@ -93,7 +111,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Where they cross."""
-    return [("Questions of RAGE-GLM-2 over those of RAGE-GLM", summary["crossings"])]
+    return [("Questions of RAGE-GLM-2, corrected and by its printed n_t, over those of RAGE-GLM", summary["crossings"])]
 
 
 STUDY = Study(

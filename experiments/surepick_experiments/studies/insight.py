@@ -20,6 +20,7 @@ from surepick.report.figures import figure
 from surepick_experiments.studies.identification import COLOURS, chosen_policies, groups, informed, row_of
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds import catalogue, load_zappos, pairs_of_pairs
+from surepick_experiments.worlds.synthetic import compared_items
 
 WINDOW = 50
 SHOWN = 10
@@ -75,7 +76,9 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     rows.append(
         {**row_of(world, task["policy"], outcome, seed, time.perf_counter() - began, None), **about, "kind": "run"}
     )
-    return rows + _vector_rows(world, outcome.best, runner_up, pulls, about)
+    pairs = task["questions"] == "pairs"
+    compared = world.problem.about if pairs else compared_items(len(world.problem.items), 3000, seed=task["run"])
+    return rows + _vector_rows(world, outcome.best, runner_up, pulls, compared, about)
 
 
 def make_world(task: Params) -> World:
@@ -87,10 +90,13 @@ def make_world(task: Params) -> World:
     return base if task["questions"] == "pairs" else pairs_of_pairs(base, 3000, seed=task["run"])
 
 
-def _vector_rows(world: World, best: str, runner_up: str, pulls: NDArray[np.int64], about: Row) -> list[Row]:
+def _vector_rows(
+    world: World, best: str, runner_up: str, pulls: NDArray[np.int64], compared: NDArray[np.int64], about: Row
+) -> list[Row]:
     """Vectors by how often they were asked, with their cosine to the difference of the last two items."""
     problem = world.problem
-    last = problem.items[problem.index(best)] - problem.items[problem.index(runner_up or best)]
+    top_two = np.array([problem.index(best), problem.index(runner_up or best)])
+    last = problem.items[top_two[0]] - problem.items[top_two[1]]
     order = np.argsort(-pulls, kind="stable")
     order = order[pulls[order] > 0]
     rows = problem.measurements[order]
@@ -103,26 +109,19 @@ def _vector_rows(world: World, best: str, runner_up: str, pulls: NDArray[np.int6
             "measurement": int(measurement),
             "pulls": int(pulls[measurement]),
             "cosine": float(cosine),
-            "first": _name(problem, measurement, 0),
-            "second": _name(problem, measurement, 1),
-            "swatches": _swatches(problem, measurement) if rank < SHOWN else None,
+            "items": [problem.names[item] for item in compared[measurement]] if rank < SHOWN else None,
+            "swatches": _swatches(problem, compared[measurement]) if rank < SHOWN else None,
+            "top_two": _swatches(problem, top_two) if rank == 0 else None,
+            "top_names": [problem.names[item] for item in top_two] if rank == 0 else None,
         }
         for rank, (measurement, cosine) in enumerate(zip(order, cosines, strict=True))
     ]
 
 
-def _name(problem: Problem, measurement: int, place: int) -> str | None:
-    item = int(problem.about[measurement, place])
-    return problem.names[item] if item >= 0 else None
-
-
-def _swatches(problem: Problem, measurement: int) -> list[list[float]] | None:
-    """Stand-ins for pictures: the first nine coordinates of both items, between 0 and 1."""
-    first, second = problem.about[measurement]
-    if second < 0:
-        return None
+def _swatches(problem: Problem, items: NDArray[np.int64]) -> list[list[float]]:
+    """Stand-ins for pictures: the first nine coordinates of each item, between 0 and 1."""
     spread = problem.items.std(axis=0)
-    cells = 0.5 + np.clip((problem.items[[first, second]] - problem.items.mean(axis=0)) / (5 * spread), -0.5, 0.5)
+    cells = 0.5 + np.clip((problem.items[items] - problem.items.mean(axis=0)) / (5 * spread), -0.5, 0.5)
     return [row[:9].tolist() for row in cells]
 
 
@@ -164,7 +163,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
 
 def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Narrowing, allocation with cosines, and the most asked pairs."""
-    paths = [folder / "narrowing.png", folder / "allocation.png", folder / "most_asked.png"]
+    paths = [folder / "narrowing.png", folder / "allocation.png"]
     with figure(paths[0]) as (axes,):
         for (instance, policy), group in groups(_of(rows, "stage"), "instance", "policy").items():
             style = "-" if instance == "pairs" else "--"
@@ -190,30 +189,33 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
                 xlabel="vectors, most asked first", ylabel=f"|cosine| with the last difference\n(mean of {WINDOW})"
             )
         panels[0].legend(fontsize=8, frameon=False)
-    _draw_most_asked(vectors, paths[2])
+    for kind in kinds:
+        paths.append(folder / f"most_asked_{kind.replace(' ', '_')}.png")
+        _draw_most_asked(next(group for (instance, _), group in vectors.items() if instance == kind), paths[-1])
     return paths
 
 
-def _draw_most_asked(vectors: dict[tuple[Any, ...], list[Row]], path: Path) -> None:
-    """The most asked pairs as swatches, with how often they were asked."""
-    chosen = next(
-        ([row for row in group if row["swatches"]] for group in vectors.values() if group[0]["swatches"]), list[Row]()
-    )
-    with figure(path, columns=2, rows=max(len(chosen), 1), size=(4.0, 0.9 * max(len(chosen), 1))) as panels:
+def _draw_most_asked(group: list[Row], path: Path) -> None:
+    """The last two items, and below them the most asked questions, as swatches of the items that they compare."""
+    top, chosen = group[0], [row for row in group if row["swatches"]]
+    across = len(chosen[0]["swatches"])
+    with figure(path, columns=across, rows=1 + len(chosen), size=(2.2 * across, 0.75 * (1 + len(chosen)))) as panels:
         for axes in panels:
             axes.set_axis_off()
-        for place, row in enumerate(chosen):
-            for side in (0, 1):
-                image = np.array(row["swatches"][side]).reshape(1, -1, 3) if len(row["swatches"][side]) == 9 else None
-                axes = panels[2 * place + side]
-                if image is not None:
-                    axes.imshow(image, vmin=0, vmax=1, aspect="auto")
-                axes.set_title(
-                    f"item {row['first' if side == 0 else 'second']}"
-                    + (f", asked {row['pulls']:,}×" if side == 0 else ""),
-                    fontsize=7,
-                    loc="left",
-                )
+        for axes, name, swatch in zip(panels, top["top_names"], top["top_two"], strict=False):
+            _draw_swatch(axes, swatch, f"last two of {top['policy']}: item {name}")
+        for place, row in enumerate(chosen, start=1):
+            for side, (name, swatch) in enumerate(zip(row["items"], row["swatches"], strict=True)):
+                times = f", asked {row['pulls']:,}×" if side == 0 else ""
+                # A question about pairs of pairs compares a − b with c − d.
+                sign = "abcd"[side] + " = " if across == 4 else ""
+                _draw_swatch(panels[across * place + side], swatch, f"{sign}item {name}{times}")
+
+
+def _draw_swatch(axes: Any, swatch: list[float], title: str) -> None:
+    if len(swatch) == 9:
+        axes.imshow(np.array(swatch).reshape(1, -1, 3), vmin=0, vmax=1, aspect="auto")
+    axes.set_title(title, fontsize=7, loc="left")
 
 
 def _of(rows: list[Row], kind: str) -> list[Row]:

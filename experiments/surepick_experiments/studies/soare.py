@@ -23,10 +23,13 @@ from surepick_experiments.studies.identification import (
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds import soare
 
+USUAL = tuple(name for name in POLICIES if name != "winner")
+"""All policies but the one for comparisons of two items, which are not asked here."""
+
 
 def tasks(options: Options) -> list[Params]:
     """One run of all policies on the same seed, for each dimension."""
-    policies = chosen_policies(options.policies, list(POLICIES))
+    policies = chosen_policies(options.policies, USUAL)
     return [
         {"d": d, "run": number, "policies": policies}
         for d in options.dims or (10, 20, 30, 40, 50)
@@ -47,7 +50,12 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
     return {
         "lower_bound": {d: group[0]["lower_bound"] for (d,), group in groups(rows, "d").items()},
         "cells": [
-            {"d": d, "policy": policy, **cell_of(group, printed.get((d,), ()))}
+            {
+                "d": d,
+                "policy": policy,
+                **cell_of(group, printed.get((d,), ())),
+                "burn_in_share": float(np.median([row["burn_in"] / row["questions"] for row in group])),
+            }
             for (d, policy), group in groups(rows, "d", "policy").items()
         ],
     }
@@ -58,14 +66,16 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     path = folder / "soare.png"
     with figure(path, size=(8.5, 4.8)) as (axes,):
         for (policy,), group in groups(summary["cells"], "policy").items():
-            style = "-o" if group[0]["guarantee"] == "proved" else "--s"
+            decided = all(cell["decided"] for cell in group)
+            # A policy that ends undecided at its cap has no number of questions: marks without a line.
+            style = "x" if not decided else "-o" if group[0]["guarantee"] == "proved" else "--s"
             points = [(cell["d"], cell["questions"]) for cell in group]
-            stopped = "" if all(cell["decided"] for cell in group) else ", not decided"
+            stopped = "" if decided else f", undecided at its cap of {group[0]['questions']:,.0f}"
             axes.plot(
                 *zip(*points, strict=True),
                 style,
                 color=COLOURS[policy],
-                ms=4,
+                ms=4 if decided else 7,
                 label=f"{policy} ({group[0]['guarantee']}{stopped})",
             )
         bound = summary["lower_bound"]
@@ -77,7 +87,18 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Questions and correctness of every policy."""
-    names = ("d", "policy", "guarantee", "questions", "printed_over_this", "decided", "wrong", "runs", "seconds")
+    names = (
+        "d",
+        "policy",
+        "guarantee",
+        "questions",
+        "printed_over_this",
+        "burn_in_share",
+        "decided",
+        "wrong",
+        "runs",
+        "seconds",
+    )
     title = "Questions (median); the paper: all correct, RAGE-GLM a tenth of its passive baseline"
     return [(title, [{name: cell[name] for name in names} for cell in summary["cells"]])]
 

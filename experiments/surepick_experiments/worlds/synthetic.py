@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from surepick import validate
-from surepick._arrays import Floats
+from surepick._arrays import Floats, Integers
 from surepick.errors import InvalidInput
 from surepick.identify import Problem
 from surepick.io.items import colour_features
@@ -94,9 +94,8 @@ def catalogue(
 
 def pairs_of_pairs(base: World, pairs: int, *, seed: int = 0) -> World:
     """The same items, but every question compares two differences: x = (z_a − z_b) − (z_c − z_d)."""
-    rng = np.random.default_rng([seed, 4])
     items = base.problem.items
-    a, b, c, d = (items[rng.integers(len(items), size=pairs)] for _ in range(4))
+    a, b, c, d = (items[chosen] for chosen in compared_items(len(items), pairs, seed=seed).T)
     problem = Problem((a - b) - (c - d), items, names=base.problem.names)
     rows = problem.measurements @ base.theta
     # Differences of differences are longer; the questions are scaled back to the same κ₀.
@@ -104,6 +103,12 @@ def pairs_of_pairs(base: World, pairs: int, *, seed: int = 0) -> World:
     return World(
         f"{base.name}-pairs-of-pairs", Problem(scale * problem.measurements, items, names=problem.names), base.theta
     )
+
+
+def compared_items(items: int, pairs: int, *, seed: int = 0) -> Integers:
+    """The items a, b, c, d of every question of `pairs_of_pairs`, one question a row."""
+    rng = np.random.default_rng([seed, 4])
+    return np.column_stack([rng.integers(items, size=pairs) for _ in range(4)])
 
 
 def one_over_kappa(items: int, *, epsilon: float = 0.5, seed: int = 0) -> World:

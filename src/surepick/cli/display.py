@@ -116,7 +116,7 @@ class LiveDisplay:
         if not self._live.is_started or now - self._shown_at < max(0.25, self._took / SHARE):
             return
         session = loop.session
-        # Asked of the policy: the session would log that it evaluated, and the log would depend on the clock.
+        # Asked of the policy: a final verdict is for the loop to reach and to log, not for whoever watches it.
         verdict = session.policy.verdict(session.progress()[0])
         self._shown_at = time.perf_counter()
         self._took = self._shown_at - now

@@ -405,6 +405,7 @@ class Session:
         if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
             return Session.replay(self.log[:reached], policy=self.policy).certificate()
         self._evaluate()
+        self._log_evaluation()
         return self.chain.write(make(self._state))
 
     def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
@@ -412,11 +413,13 @@ class Session:
         return check_all(answers_of(self.problem, self.log), level=level)
 
     def progress(self) -> tuple[Any, list[OpenStage]]:
-        """The policy's state with all answers filed, and the stages as they stand; nothing is logged.
+        """The policy's state with all answers filed, and the stages as they stand.
 
-        It is what a simulation goes on from (`identify.forecast.forecast_further`), in another thread if need be.
+        It is what a simulation goes on from (`identify.forecast.forecast_further`), in another thread if need be. It
+        shows something of the answers, so an evaluation is logged as by `verdict`.
         """
         self._evaluate()
+        self._log_evaluation()
         return self._state, [stage.as_it_stands(self._questions) for stage in self._stages]
 
     def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
@@ -432,7 +435,6 @@ class Session:
         kept = self._forecast
         if kept is None or kept.made_with != (draws, seed) or outdated(kept.at, self.answered):
             made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
-            self._log_evaluation()  # a forecast shows something of the answers
             kept = self._forecast = _LastForecast(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 

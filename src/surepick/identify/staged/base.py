@@ -56,6 +56,8 @@ class StageMemo:
 
     short: bool = False
     """Whether the stage was cut down to what the budget left."""
+    order_seed: int | None = None
+    """In the first stage: seed of the random order in which the anytime sequence splits large stages."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -187,6 +189,8 @@ class Stagewise(ABC):
     NAME: ClassVar[str]
     GUARANTEE: ClassVar[Guarantee]
     STATEMENT: ClassVar[str]
+    EXPLORES: ClassVar[bool] = False
+    """Whether it may use the anytime sequence, which needs a random order of each large stage's answers."""
 
     def __post_init__(self) -> None:
         checked_limits(self.delta, self.epsilon, self.budget)
@@ -247,7 +251,11 @@ class Stagewise(ABC):
             )
         if fitted is None:
             return self._out_of_budget(self.verdict(state), draft.total, left)
-        return Plan(len(state.records), fitted.measurements, fitted.pulls, fitted.memo.to_json())
+        memo = fitted.memo
+        if self.EXPLORES and not state.records:
+            # A constant would not do: for one fixed order the mean of the evidence may exceed one.
+            memo = replace(memo, order_seed=int(rng.integers(2**32)))
+        return Plan(len(state.records), fitted.measurements, fitted.pulls, memo.to_json())
 
     def apply(self, state: Stages, plan: Plan) -> Stages:
         """The state after this stage was planned."""

@@ -27,7 +27,7 @@ from surepick.confidence.theorem import Budget, largest_xi
 from surepick.design import Pairs, Rows, g_optimal, max_optimal, xy_optimal
 from surepick.glm import Tally, variance
 from surepick.guarantee import Guarantee
-from surepick.identify.policy import ENOUGH
+from surepick.identify.policy import ENOUGH, StageRecord
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Draft, Elimination, StageMemo, Stages, WithPriorBounds
 from surepick.identify.staged.elimination import exclude, with_gaps
@@ -61,6 +61,9 @@ FIRST_LOOK = 12
 BURN_IN_XI, ROUND_XI = 0.2, 0.1
 """About the ξ of a burn-in and of a round, times √d, at which the split of delta is chosen."""
 
+NEARLY = 1.5
+"""A round goes on with its design if that needs at most this many times the questions of the best design by now."""
+
 XI_FRACTIONS = (0.25, 0.5, 0.8)
 """Values of ξ tried for a round, as fractions of the largest that the theorem admits."""
 
@@ -76,6 +79,8 @@ class RoundMemo(StageMemo):
     floors: Floats | None
     budget: Budget | None
     """None for exploring, which is paid for by the anytime sequence."""
+    look: int | None = None
+    """j, where the answers of this stage are pooled with those of the round's earlier looks; None for no pooling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +96,7 @@ class RageGlm(WithPriorBounds):
     targets: Literal["adaptive", "halving"] = "adaptive"
 
     NAME = "rage-glm"
+    EXPLORES = True
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 1)."
 
@@ -115,10 +121,15 @@ class RageGlm(WithPriorBounds):
             goal = _halving(state, alive, floors, 2.0**-k)
         else:
             goal = _adaptive(state, alive, before.leader, floors, self.epsilon)
+            delta_k *= look_share(0)
         support, designs = _designs(problem.rows, floors, delta_k, len(alive) - 1, goal)
 
         # Line 7: the cheapest. Infinite where some floor is zero, so that the theorem may never apply.
-        questions, weights = min(((goal.size(support, design), design) for design in designs), key=lambda pair: pair[0])
+        need, weights = min(((goal.need(support, design), design) for design in designs), key=lambda pair: pair[0])
+        questions = max(min(need, goal.most), goal.least, support.provable(weights))
+        longer = self._continued(state, goal, NEARLY * need)
+        if longer is not None:
+            return longer
         exploring = memo.kind == "explore"
         if not math.isfinite(questions) or (exploring and _worth_knowing_more(state, support, weights, questions)):
             # The anytime sequence is paid for once. A burn-in has spent δ_0, so after one it takes a round's share.
@@ -129,7 +140,8 @@ class RageGlm(WithPriorBounds):
 
         kept = weights > 0
         pulls = rounded_up(weights[kept], questions)  # line 8
-        fresh = RoundMemo(kind="round", round=k, alive=alive, floors=floors, budget=support.budget)
+        look = None if self.targets == "halving" else 0
+        fresh = RoundMemo(kind="round", round=k, alive=alive, floors=floors, budget=support.budget, look=look)
         return Draft(support.asked[kept], pulls, fresh)
 
     def eliminate(self, state: Stages) -> Elimination:
@@ -149,8 +161,38 @@ class RageGlm(WithPriorBounds):
             ellipsoid = explored(state, level(self.delta, first))
             return ellipsoid, np.maximum(known, floors_within(ellipsoid, rows))
         # Only the round's own answers: those before it chose its design, and the theorem is for fixed designs.
-        bounds = stage_bounds(rows, last.plan.measurements, last.pulls, last.wins, known, memo.budget)
+        looks = _looks(state)
+        pulls, wins = (sum(getattr(one, name) for one in looks) for name in ("pulls", "wins"))
+        bounds = stage_bounds(rows, last.plan.measurements, pulls, wins, known, memo.budget)
         return (None, known) if bounds is None else (bounds.estimate, bounds.floors)
+
+    def _continued(self, state: Stages, goal: "_Goal", most: float) -> Draft | None:
+        """More of the last round's design, to be pooled with what it has; None if it would need more than this in all.
+
+        Look j of a round has 2^j times the questions of its first, and its own share of the round's delta: all looks
+        are fixed when the round begins, so which of them are taken may depend on anything (docs/identify.md,
+        Theorem 1).
+        """
+        memo, said = RoundMemo.from_json(state.last.plan.memo), state.elimination
+        if memo.look is None or said is None or said.floors is None:
+            return None
+        first, floors = _looks(state)[0].plan, said.floors
+        # The items at the round's beginning: who is alive now depends on answers that this look pools.
+        lines = len(RoundMemo.from_json(first.memo).alive) - 1
+
+        def support_at(look: int) -> _Support:
+            delta = level(self.delta, memo.round) * look_share(look)
+            return _Support.of(state.problem.rows, first.measurements, floors, delta, lines)
+
+        look = memo.look + 1
+        need = goal.need(support_at(look), first.pulls / first.total)
+        if not math.isfinite(need) or need > most:
+            return None
+        # Looks far below what seems to be needed are left out; an eighth may be enough, the gap being an estimate.
+        while first.total * 2 ** (look + 1) <= min(need / 8, goal.most):
+            look += 1
+        further = replace(memo, look=look, alive=said.alive, floors=floors, budget=support_at(look).budget)
+        return Draft(first.measurements, first.pulls * (2**look - 2**memo.look), further)
 
     def _first_stage(self, problem: Problem) -> Draft:
         """BurnIn by what is known of θ*, unless finding out without it is cheaper."""
@@ -203,9 +245,9 @@ def explored(state: Stages, delta: float) -> StageEstimate | None:
     if not answered:
         return None
     batches = [Tally(rows[one.plan.measurements], one.pulls, one.wins) for one in answered]
-    # A constant seed: a replay and every evaluation must split the same stages alike. To be exact it would have to be
-    # drawn and logged with the stage (docs/errata.md, open).
-    known = ConfidenceSet.of(batches, order_seed=0)
+    # Drawn and logged before the first answer, so that a replay and every evaluation split the same stages alike.
+    # A first plan of one's own may have none.
+    known = ConfidenceSet.of(batches, order_seed=int(state.records[0].plan.memo.get("order_seed", 0)))
     shape, radius = known.ellipsoid(delta=delta)
     if shape is None:
         return None
@@ -220,6 +262,20 @@ def floors_within(estimate: StageEstimate | None, rows: Floats) -> Floats:
     return np.where(estimate.span.contains(rows), least_variance(rows @ estimate.theta, error), 0.0)
 
 
+def look_share(look: int) -> float:
+    """The share of a round's delta that look j = 0, 1, … may spend: 1/((j+1)(j+2)), which sum to one."""
+    return 1 / ((look + 1) * (look + 2))
+
+
+def _looks(state: Stages) -> list[StageRecord]:
+    """The stages of the last round so far: all its looks, or the one stage that is a round by itself."""
+    memo = RoundMemo.from_json(state.last.plan.memo)
+    if memo.look is None:
+        return [state.last]
+    memos = ((record, RoundMemo.from_json(record.plan.memo)) for record in state.records)
+    return [record for record, one in memos if one.kind == "round" and one.round == memo.round]
+
+
 @dataclass(frozen=True, eq=False)
 class _Support:
     """The vectors that a round may ask, what is known of them, and how its delta is spent."""
@@ -231,6 +287,19 @@ class _Support:
     budget: Budget
     largest_xi: float
 
+    @classmethod
+    def of(cls, rows: Floats, asked: Integers, floors: Floats, delta: float, query_lines: int) -> "_Support":
+        """These rows, with delta split as is best at about the ξ of a round."""
+        vectors, rank = rows[asked], span_of(rows[asked]).rank
+        budget = best_budget(
+            delta=delta,
+            rank=rank,
+            xi=ROUND_XI / math.sqrt(rank),
+            asked_lines=count_lines(vectors),
+            query_lines=query_lines,
+        )
+        return cls(asked, vectors, floors[asked], rank, budget, largest_xi(rank, budget))
+
     def provable(self, weights: Floats) -> float:
         """Questions from which on the theorem applies, whatever θ* is."""
         # At the largest ξ itself the theorem applies but proves next to nothing; a round may go closer to it than
@@ -240,7 +309,7 @@ class _Support:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What a round is for: the f of line 5, and the n of line 7."""
+    """What a round is for: the f of line 5, and the n of line 7, with its limits."""
 
     family: Pairs | Rows
     """Directions to be known: differences of items."""
@@ -248,15 +317,17 @@ class _Goal:
     """s at which H(λ) is computed, for every row of X."""
     target: float
     """Width wanted for the directions of the family."""
-    size: Callable[[_Support, Floats], float]
-    """Questions that a design needs."""
+    need: Callable[[_Support, Floats], float]
+    """Questions after which a design reaches it."""
+    most: float = math.inf
+    least: float = 0.0
 
 
 def _halving(state: Stages, alive: Integers, floors: Floats, target: float) -> _Goal:
     """Every difference of items alive is certain to be known to the target, 2^{−k}: the rounds of the paper."""
     pairs = Pairs(state.problem.points[alive])
 
-    def size(support: _Support, weights: Floats) -> float:
+    def need(support: _Support, weights: Floats) -> float:
         return smallest_stage(
             support.rank,
             support.budget,
@@ -267,7 +338,7 @@ def _halving(state: Stages, alive: Integers, floors: Floats, target: float) -> _
 
     # The size is proved with floors, so the design is made at them too, unless some vector has none yet.
     known = bool(np.all(floors > 0))
-    return _Goal(pairs, floors if known else _expected(state, floors), target, size)
+    return _Goal(pairs, floors if known else _expected(state, floors), target, need)
 
 
 def _adaptive(state: Stages, alive: Integers, leader: int, floors: Floats, epsilon: float) -> _Goal:
@@ -281,16 +352,15 @@ def _adaptive(state: Stages, alive: Integers, leader: int, floors: Floats, epsil
     # A gap that is estimated below its standard error is not known: then the error itself is aimed at.
     gaps = np.maximum(y @ theta + epsilon, shape.inverse_norms(y))
     family = Rows(points[rivals], reference=points[leader], factors=1 / gaps, name="items")
-    last = state.last.plan
-    memo = RoundMemo.from_json(last.memo)
+    memo = RoundMemo.from_json(state.last.plan.memo)
     # A round that excluded nothing was too small: twice as many then, so that ties end with the budget.
-    least = 2.0 * last.total if memo.kind == "round" and len(memo.alive) == len(alive) else 0.0
+    stuck = memo.kind == "round" and len(memo.alive) == len(alive)
+    least = 2.0 * sum(record.plan.total for record in _looks(state)) if stuck else 0.0
 
-    def size(support: _Support, weights: Floats) -> float:
-        wanted = _enough_by_guess(support, weights, support.vectors @ theta, family)
-        return max(min(wanted, GROWTH * state.asked), least, support.provable(weights))
+    def need(support: _Support, weights: Floats) -> float:
+        return _enough_by_guess(support, weights, support.vectors @ theta, family)
 
-    return _Goal(family, _expected(state, floors), 1.0, size)
+    return _Goal(family, _expected(state, floors), 1.0, need, GROWTH * state.asked, least)
 
 
 def _designs(
@@ -302,19 +372,15 @@ def _designs(
     so a round that needs few vectors is small in every respect. All designs are weights on the one support.
     """
     wanted = max_optimal(Rows(rows, factors=np.sqrt(goal.variances)), [goal.family])
-    asked = wanted.support
-    vectors, rank = rows[asked], span_of(rows[asked]).rank
-    budget = best_budget(
-        delta=delta, rank=rank, xi=ROUND_XI / math.sqrt(rank), asked_lines=count_lines(vectors), query_lines=query_lines
-    )
-    support = _Support(asked, vectors, floors[asked], rank, budget, largest_xi(rank, budget))
+    support = _Support.of(rows, wanted.support, floors, delta, query_lines)
+    vectors, nats = support.vectors, support.budget.direction_nats
     designs = [wanted.weights]
     for fraction in XI_FRACTIONS:
         # n must satisfy ξ² = ‖x‖²/n ≤ (fraction·ξ_max)² and, about, 2L·‖y‖²/n ≤ target². Dividing both criteria by
         # that of the items leaves the optimum where it is.
-        scale = (goal.target / (math.sqrt(2 * budget.direction_nats) * fraction * support.largest_xi)) ** 2
+        scale = (goal.target / (math.sqrt(2 * nats) * fraction * support.largest_xi)) ** 2
         both = [Rows(vectors, scale=scale), goal.family]
-        designs.append(max_optimal(Rows(vectors, factors=np.sqrt(goal.variances[asked])), both).dense())
+        designs.append(max_optimal(Rows(vectors, factors=np.sqrt(goal.variances[support.asked])), both).dense())
     return support, designs
 
 

@@ -60,6 +60,7 @@ class LookMemo(StageMemo):
 class Static(WithPriorBounds):
     """One fixed design, evaluated at doubling numbers of answers by the corrected theorem on all of them."""
 
+    EXPLORES = True
     GUARANTEE = Guarantee.PROVED
     STATEMENT = "The best item is excluded with probability at most delta (docs/identify.md, Theorem 2)."
 

@@ -1,0 +1,71 @@
+"""The page docs/reproduction.md says what the tables next to it say."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+sys.path.insert(0, str(DOCS))
+
+import make_reproduction  # noqa: E402
+from reproduction_claims import Claim, Rows  # noqa: E402
+from reproduction_parts import PARTS  # noqa: E402
+
+CLAIMS = [(part.study, number) for part in PARTS for number in range(len(part.claims))]
+
+
+def claim_and_rows(study: str, number: int) -> tuple[Claim, Rows]:
+    part = next(part for part in PARTS if part.study == study)
+    tables = make_reproduction.read_tables()[study]
+    return part.claims[number], Rows([row for rows in tables.values() for row in rows.rows])
+
+
+def test_the_page_is_what_its_tables_say() -> None:
+    written = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert written == make_reproduction.page(make_reproduction.read_tables())
+    assert "Not run yet" not in written
+
+
+@pytest.mark.parametrize(("study", "number"), CLAIMS)
+def test_a_claim_follows_from_its_rows(study: str, number: int) -> None:
+    """It is in the page, names columns that its rows have, and does not survive other numbers in them."""
+    claim, rows = claim_and_rows(study, number)
+    sentence = claim.sentence(rows)
+    assert sentence in (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    columns = {name.replace("_", " ") for row in rows.rows for name in row}
+    assert any(name in claim.source for name in columns)
+    changed = Rows(
+        [
+            {name: _changed(name, value, place) for name, value in row.items()}
+            for place, row in enumerate(rows.rows, start=3)
+        ]
+    )
+    with suppress(ValueError, KeyError):  # what must be true of the numbers is not, or a row that is named is gone
+        assert claim.sentence(changed) != sentence
+
+
+def _changed(name: str, value: object, place: int) -> object:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, str):
+        return value + "9" if name == "answers_at_last" else value
+    if isinstance(value, int | float) and name not in ("d", "height", "horizon", "example", "norm", "items", "delta"):
+        return type(value)(value * (place + len(name)) + place)  # by column, too: ratios within a row change as well
+    return 1.0 if value is None else value
+
+
+def test_a_claim_that_its_rows_contradict_is_refused() -> None:
+    claim = Claim(
+        "a asks {:.0f} times more.", "questions: a over b", lambda rows: rows.column("questions"), lambda x: x > 1
+    )
+    assert claim.sentence(Rows([{"questions": 3.0}])) == "a asks 3 times more. *(questions: a over b)*"
+    with pytest.raises(ValueError, match="contradict"):
+        claim.sentence(Rows([{"questions": 0.5}]))
+
+
+def test_every_figure_of_the_page_exists() -> None:
+    for line in (DOCS / "reproduction.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("!["):
+            assert (DOCS / line[line.index("](") + 2 : -1]).exists(), line
