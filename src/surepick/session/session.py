@@ -33,6 +33,9 @@ from surepick.session.repeats import REPEATS, JudgeHistory, Repeats
 FORMAT = 3
 """Version of the log's format."""
 
+ON_AVERAGE = "To win is to win on average over these {:,} inputs, of which each question shows one, drawn at random"
+"""What comparisons of systems are about; docs/systems.md."""
+
 LEAST_EXPECTED = 1e-3
 """No repeated answer is expected to agree with a smaller chance: one surprise must not prove memory."""
 
@@ -96,6 +99,11 @@ class Session:
                 f"repeats={repeats!r} needs a policy that can ask other questions instead: winner or anytime, not "
                 f"{policy.name}."
             )
+        if repeats == "spaced" and problem.inputs:
+            raise InvalidInput(
+                "repeats='spaced' is for pairs that are asked again and again; with inputs use 'once', which lets the "
+                "first answer to a pair on an input stand, or 'independent'."
+            )
         self.problem = problem
         self.policy = policy
         self.seed = seed
@@ -108,7 +116,8 @@ class Session:
         self._answers: dict[int, int] = {}
         self._late: set[int] = set()
         self._void: set[int] = set()
-        self._history = JudgeHistory(repeats, len(problem.measurements))
+        self._counted: dict[int, int] = {}
+        self._history = JudgeHistory(repeats, len(problem.measurements), len(problem.inputs))
         self._exhausted: str | None = None
         self._ladder: Ladder | None = None
         self._changed: set[int] = set()
@@ -177,15 +186,17 @@ class Session:
             measurement = int(stage.plan.measurements[place])
             either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
             swapped = bool(rng.integers(2)) if either_way else False
-            self._do(
-                {
-                    "event": "question",
-                    "id": number,
-                    "stage": stage.plan.stage,
-                    "measurement": measurement,
-                    "swapped": swapped,
-                }
-            )
+            event = {
+                "event": "question",
+                "id": number,
+                "stage": stage.plan.stage,
+                "measurement": measurement,
+                "swapped": swapped,
+            }
+            if self.problem.inputs:  # drawn last, so that the draws before it are the same in every problem
+                inputs, weights = self.problem.inputs, self.problem.input_weights
+                event["input"] = inputs[int(rng.choice(len(inputs), p=weights))]
+            self._do(event)
             asked.append(self._questions[number])
         return asked
 
@@ -224,7 +235,7 @@ class Session:
             )
         late = late or known.stage < self._evaluated or self._verdict is not None
         event = {"event": "answer", "id": known.id, "answer": int(answer)} | ({"late": True} if late else {})
-        if not late and self._history.is_repeat(judge, known.measurement):
+        if not late and self._history.is_repeat(judge, known.asked):
             event |= self._about_repeat(known, judge)
         self._do(event | _source(judge, cost, raw, probability))
 
@@ -232,12 +243,14 @@ class Session:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
         history = self._history
         event: Event = {}
-        if not history.counts(judge, question.measurement):
+        if history.first_stands(judge, question.asked):
+            return {"stands": history.last_said(judge, question.asked) ^ question.swapped}
+        if not history.counts(judge, question.asked):
             event["void"] = True
         if history.repeats == "spaced":
             predict = cast("Anytime | Winner", self.policy).predict
             chance = predict(self._state, question.measurement)
-            agreeing = chance if history.last_said(judge, question.measurement) else 1 - chance
+            agreeing = chance if history.last_said(judge, question.asked) else 1 - chance
             event["expected"] = round(min(max(agreeing, LEAST_EXPECTED), 1.0), 6)
         return event
 
@@ -347,11 +360,20 @@ class Session:
         """An open verdict with all that can be said besides."""
         result = replace(
             result,
-            assumptions=(*result.assumptions, *self._history.sentences),
+            assumptions=(*result.assumptions, *self._about_questions),
             reason=f"{result.reason} {self._exhausted}" if self._exhausted else result.reason,
             forecaster=self.forecast,
         )
         return replace(result, claimant=lambda: self._claims(result))
+
+    @property
+    def _about_questions(self) -> tuple[str, ...]:
+        """What is assumed of inputs and of repeated answers, in sentences."""
+        count, weighted = len(self.problem.inputs), self.problem.input_weights is not None
+        return (
+            *((f"{ON_AVERAGE.format(count)}{', with the weights given' * weighted}.",) if count else ()),
+            *self._history.sentences,
+        )
 
     def _claims(self, result: Verdict) -> tuple[Claim, ...]:
         """What the evaluated stages prove under every assumption; only what is new since the last call is computed."""
@@ -361,7 +383,7 @@ class Session:
 
     def _conclude(self, result: Verdict) -> None:
         """Log the final verdict with all claims, and what the checks say of their assumptions."""
-        result = replace(result, assumptions=(*result.assumptions, *self._history.sentences))
+        result = replace(result, assumptions=(*result.assumptions, *self._about_questions))
         result = replace(result, known_claims=self._claims(result))
         if result.status.decided:
             result = questioned(result, self.checks())
@@ -412,7 +434,9 @@ class Session:
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
         if self.repeats != "independent" and without is None:
-            without = self.had_by(None) | {question.measurement for question in self.outstanding}
+            # The same pair on another input is another question, so there open ones do not matter.
+            out = () if self.problem.inputs else self.outstanding
+            without = self.had_by(None) | {question.measurement for question in out}
         if without is None:
             outcome = self.policy.plan(self._state, rng)
         else:
@@ -498,17 +522,25 @@ class Session:
             first, second = second, first
         vector = self.problem.measurements[measurement]
         self._questions[event["id"]] = Question(
-            event["id"], event["stage"], measurement, -vector if swapped else vector, first, second, swapped
+            event["id"],
+            event["stage"],
+            measurement,
+            -vector if swapped else vector,
+            first,
+            second,
+            swapped,
+            event.get("input"),
         )
 
     def _on_answer(self, event: Event) -> None:
+        counted = event["stands"] if "stands" in event else event["answer"]
         if not event.get("late"):
             known = self._questions[event["id"]]
             self._history.add(
                 known.id,
                 event.get("judge"),
-                known.measurement,
-                event["answer"] ^ known.swapped,
+                known.asked,
+                counted ^ known.swapped,
                 counted=not event.get("void", False),
                 expected=event.get("expected"),
             )
@@ -518,7 +550,8 @@ class Session:
             stage.outstanding.discard(event["id"])
             stage.without_answer.add(event["id"])
         else:
-            self._count(event["id"], event["answer"], 1)
+            self._counted[event["id"]] = counted
+            self._count(event["id"], counted, 1)
         self._answers[event["id"]] = event["answer"]
 
     def _on_undo(self, event: Event) -> None:
@@ -526,7 +559,7 @@ class Session:
         answer = self._answers.pop(question, None)
         self._history.take_back(question)
         if answer is not None and question not in self._late | self._void:
-            self._count(question, answer, -1)
+            self._count(question, self._counted.pop(question), -1)
         else:
             self._late.discard(question)
             self._void.discard(question)
@@ -545,7 +578,7 @@ class Session:
         self._changed.add(known.stage)
 
     def _on_skip(self, event: Event) -> None:
-        self._history.pass_over(event.get("judge"), self._questions[event["id"]].measurement)
+        self._history.pass_over(event.get("judge"), self._questions[event["id"]].asked)
         stage = self._stages[self._questions[event["id"]].stage]
         stage.outstanding.discard(event["id"])
         stage.without_answer.add(event["id"])
