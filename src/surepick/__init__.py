@@ -17,6 +17,7 @@ _HOMES = (
     "guarantee",
     "glm",
     "io.items",
+    "io.systems",
     "certificate",
     "confidence",
     "design",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
         Winner,
     )
     from surepick.io.items import ItemTable, read_items
+    from surepick.io.systems import SystemTable, read_systems
     from surepick.session import ContextualSession, Question, Session, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
@@ -153,6 +155,7 @@ __all__ = [
     "SupCbGlm",
     "SupLogistic",
     "SurepickError",
+    "SystemTable",
     "Tally",
     "UcbGlm",
     "Uniform",
@@ -181,6 +184,7 @@ __all__ = [
     "max_optimal",
     "pairs_optimal",
     "read_items",
+    "read_systems",
     "verify_certificate",
     "xy_optimal",
 ]

@@ -184,9 +184,7 @@ def _read_outputs(table: Table) -> tuple[dict[tuple[str, str], str], list[str]]:
     long = "system" in table and "output" in table
     if long:
         systems, written = table.text("system"), table.text("output")
-        cells = [
-            (row, systems[row], name, written[row]) for row, name in enumerate(table.text("input"))
-        ]
+        cells = [(row, systems[row], name, written[row]) for row, name in enumerate(table.text("input"))]
     else:
         columns = [name for name in table.columns if name != "input"]
         cells = [
@@ -208,9 +206,7 @@ def _read_outputs(table: Table) -> tuple[dict[tuple[str, str], str], list[str]]:
     return texts, left_out
 
 
-def _missing(
-    table: Table, systems: list[str], inputs: list[str], texts: Mapping[tuple[str, str], str]
-) -> list[str]:
+def _missing(table: Table, systems: list[str], inputs: list[str], texts: Mapping[tuple[str, str], str]) -> list[str]:
     """Sentences about outputs that have no row at all; those of an empty cell are listed by their row."""
     said = []
     for system in systems:

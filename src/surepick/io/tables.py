@@ -1,6 +1,7 @@
-"""Tables from CSV and Parquet files and data frames: columns of text or numbers, with line numbers for messages."""
+"""Tables from CSV, JSON-lines and Parquet files and data frames: columns of cells, with line numbers for messages."""
 
 import csv
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -74,13 +75,15 @@ class Table:
 
 
 def read_table(path: Path, *, leave_out: bool = False) -> Table:
-    """Read a CSV (UTF-8, header in the first line) or Parquet file.
+    """Read a CSV (UTF-8, header in the first line), JSON-lines (one object per line) or Parquet file.
 
     Parquet needs the extra `surepick[parquet]`. Missing cells become empty text. With `leave_out` lines of too many or
     too few cells are listed in `unusable`, otherwise the first of them is refused.
     """
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return _read_json_lines(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader, rows, before = csv.reader(file), [], 0
@@ -126,6 +129,27 @@ def _as_text(cell: Any) -> str:
     """A cell as text; what libraries call missing (None, NaN, NaT, NA) is empty."""
     missing = cell is None or (isinstance(cell, float) and math.isnan(cell)) or str(cell) in ("NaT", "<NA>")
     return "" if missing else str(cell).strip()
+
+
+def _read_json_lines(path: Path) -> Table:
+    """Objects, one per line; a field that an object lacks is an empty cell."""
+    rows, lines = [], []
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    rows.append(json.loads(line))
+                    lines.append(number)
+                    if not isinstance(rows[-1], dict):
+                        raise InvalidInput(f"{path}, line {number}: {line.strip()[:60]!r} is not a JSON object.")
+    except FileNotFoundError:
+        raise InvalidInput(f"There is no file {str(path)!r}; check the name.") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidInput(f"{path}, line {len(lines) + 1}: not JSON in UTF-8 ({error}).") from None
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    if not columns:
+        raise InvalidInput(f"{str(path)!r} has no rows.")
+    return Table(str(path), {name: [_as_text(row.get(name)) for row in rows] for name in columns}, lines)
 
 
 def _read_parquet(path: Path) -> Table:

@@ -10,7 +10,6 @@ from surepick._arrays import Floats, Integers
 from surepick.identify import Plan
 from surepick.identify.forecast import OpenStage
 
-
 Asked = int | tuple[int, str]
 """A measurement, or a measurement on an input."""
 
