@@ -145,8 +145,8 @@ def test_other_sources_and_kinds_are_refused(tmp_path):
         read_systems(written(tmp_path, "torn.jsonl", '{"input": "a"}\n{"inp'))
     with pytest.raises(InvalidInput, match="leave out --kind"):
         read_systems(in_long_form(tmp_path)).problem("items")
+    names = ("old", "new", "other")
     with pytest.raises(InvalidInput, match="'other' is only in the items"):
-        names = ("old", "new", "other")
         read_systems(in_long_form(tmp_path), systems=ItemTable(names, np.eye(3), names))
 
 

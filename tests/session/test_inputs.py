@@ -1,4 +1,4 @@
-"""Sessions that compare systems: the input of a question is drawn, logged and replayed, and claims are about the mean."""
+"""Sessions that compare systems: inputs are drawn, logged and replayed, and claims are about the mean over them."""
 
 import json
 from collections import Counter
