@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     )
     from surepick.io.items import ItemTable, read_items
     from surepick.io.systems import SystemTable, read_systems
-    from surepick.session import ContextualSession, Question, Session, find_best
+    from surepick.session import Comparison, ContextualSession, Question, Session, compare_two, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
     def __getattr__(name):
@@ -116,6 +116,7 @@ __all__ = [
     "Check",
     "Checked",
     "Claim",
+    "Comparison",
     "ContextualSession",
     "Design",
     "DesignStatus",
@@ -164,6 +165,7 @@ __all__ = [
     "apportion",
     "check_all",
     "checks",
+    "compare_two",
     "contextual",
     "d_optimal",
     "design",
