@@ -71,7 +71,7 @@ def test_inputs_that_lack_an_output_are_reported_and_never_asked_about(tmp_path)
         "line 10: the system has no name",
     ):
         assert sentence in said
-    assert "2 inputs that lack an output are left out" in table.steps[-1]
+    assert "on 2 inputs; left out because an output is missing: 2" in table.steps[-1]
 
 
 def test_many_missing_outputs_are_counted_and_not_listed(tmp_path):

@@ -105,7 +105,7 @@ def read_systems(
     said = f"{len(names)} systems are compared on {len(complete):,} inputs"
     dropped = len(given) - len(complete)
     weights, how = _weights(complete, about, strata)
-    steps = (f"{said}{f'; {dropped:,} inputs that lack an output are left out' * (dropped > 0)}.", *how)
+    steps = (f"{said}{f'; left out because an output is missing: {dropped:,}' * (dropped > 0)}.", *how)
     items = _systems(names, systems)
     return SystemTable(
         **vars(replace(items, steps=(*items.steps, *steps), left_out=(*items.left_out, *left_out))),
