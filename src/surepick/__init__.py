@@ -17,6 +17,7 @@ _HOMES = (
     "guarantee",
     "glm",
     "io.items",
+    "io.systems",
     "certificate",
     "confidence",
     "design",
@@ -90,9 +91,10 @@ if TYPE_CHECKING:
         Winner,
     )
     from surepick.io.items import ItemTable, read_items
+    from surepick.io.systems import SystemTable, read_systems
     from surepick.io.vote_counts import count_votes
     from surepick.leaderboard import Leaderboard, LeaderboardRow, VoteCounts, rank_votes
-    from surepick.session import ContextualSession, Question, Session, find_best
+    from surepick.session import Comparison, ContextualSession, Question, Session, compare_two, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
     def __getattr__(name):
@@ -118,6 +120,7 @@ __all__ = [
     "Check",
     "Checked",
     "Claim",
+    "Comparison",
     "ContextualSession",
     "Design",
     "DesignStatus",
@@ -159,6 +162,7 @@ __all__ = [
     "SupCbGlm",
     "SupLogistic",
     "SurepickError",
+    "SystemTable",
     "Tally",
     "UcbGlm",
     "Uniform",
@@ -168,6 +172,7 @@ __all__ = [
     "apportion",
     "check_all",
     "checks",
+    "compare_two",
     "contextual",
     "count_votes",
     "d_optimal",
@@ -190,6 +195,7 @@ __all__ = [
     "pairs_optimal",
     "rank_votes",
     "read_items",
+    "read_systems",
     "verify_certificate",
     "xy_optimal",
 ]

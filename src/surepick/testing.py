@@ -1,4 +1,8 @@
-"""The contract of best-arm policies as a test class: subclass it for a policy of your own and run pytest.
+"""For your own tests: gates for systems that are judged, and the contract of policies.
+
+`assert_at_least_as_good` and `assert_best` fail a test unless the claim is proved (docs/systems.md, "A gate in CI").
+
+`PolicyContract` is a test class: subclass it for a policy of your own and run pytest.
 
     class TestMine(PolicyContract):
         def policy(self, **limits):
@@ -21,7 +25,27 @@ from surepick.glm import probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify import Plan, Policy, Problem, Status, Verdict, Wait, run
 from surepick.judges import ExpectedJudge, World
-from surepick.session import Question, Session
+from surepick.session import Comparison, Question, Session, compare_two, find_best
+
+
+def assert_at_least_as_good(
+    problem: Problem, judge: Any, *, new: str, old: str, epsilon: float = 0.2, **options: Any
+) -> Comparison:
+    """Fail unless the new system is proved at least as good as the old one within epsilon; see `compare_two`.
+
+    A new system that is worse by more than epsilon passes with probability at most delta. One that is as good fails if
+    the budget does not suffice to prove it.
+    """
+    found = compare_two(problem, judge, new=new, old=old, epsilon=epsilon, **options)
+    _expect(found.result == "at least as good", str(found))
+    return found
+
+
+def assert_best(problem: Problem, judge: Any, name: str, **options: Any) -> Verdict:
+    """Fail unless this system is proved to be the best, or within epsilon of it; options are those of `find_best`."""
+    verdict = find_best(problem, judge, **options)
+    _expect(verdict.stands and name in (verdict.best, *verdict.also), f"{name} is not proved to be the best: {verdict}")
+    return verdict
 
 
 class PolicyContract(ABC):
@@ -274,4 +298,4 @@ def _answer(session: Session, answer: Callable[[Question], int], most: int, batc
                 session.tell(question.id, answer(question))
 
 
-__all__ = ["PolicyContract"]
+__all__ = ["PolicyContract", "assert_at_least_as_good", "assert_best"]

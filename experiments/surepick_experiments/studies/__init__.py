@@ -24,6 +24,7 @@ MODULES = {
     "people": "surepick_experiments.studies.people",
     "soare": "surepick_experiments.studies.soare",
     "supcb": "surepick_experiments.studies.contextual_supcb",
+    "systems": "surepick_experiments.studies.systems",
     "zappos": "surepick_experiments.studies.zappos",
 }
 

@@ -9,7 +9,9 @@ import typer
 
 from surepick.cli.find import (
     ASSUME_HELP,
+    COMPARED,
     EPSILON_HELP,
+    INPUTS_HELP,
     ITEMS_HELP,
     KIND_HELP,
     PCA_HELP,
@@ -17,17 +19,23 @@ from surepick.cli.find import (
     REPEATS_HELP,
     REPORT_HELP,
     SEED_HELP,
+    STRATA_HELP,
+    SYSTEMS_HELP,
     Assumption,
     Kind,
     Repeats,
     announce_costs,
     conclude,
     open_session,
+    read_compared,
 )
 
 
 def ask(
-    items: Annotated[Path, typer.Argument(help=ITEMS_HELP)],
+    items: Annotated[Path | None, typer.Argument(help=ITEMS_HELP)] = None,
+    systems: Annotated[Path | None, typer.Option(help=SYSTEMS_HELP, rich_help_panel=COMPARED)] = None,
+    inputs: Annotated[Path | None, typer.Option(help=INPUTS_HELP, rich_help_panel=COMPARED)] = None,
+    strata: Annotated[str | None, typer.Option(help=STRATA_HELP, rich_help_panel=COMPARED)] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     assume: Annotated[
@@ -53,19 +61,20 @@ def ask(
     from surepick.cli.display import BackgroundForecast
     from surepick.identify import default_assumption, policy_for
     from surepick.identify.ladder import has_features
-    from surepick.io.items import read_items
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
     from surepick.session import AskLoop
 
-    table = read_items(items, pca=pca)
-    path = state or Path(f"{items.stem}.answers.jsonl")
+    table, named_by = read_compared(items, systems, inputs, strata, pca=pca)
+    path = state or Path(f"{named_by.stem}.answers.jsonl")
     problem = table.problem(kind, seed=seed, position=position)
-    ends = assume or default_assumption(problem, one_person=True)
+    # A person meets the same two systems on many inputs, which are different questions.
+    ends = assume or default_assumption(problem, one_person=not problem.inputs)
     policy = policy_for(problem, ends, delta=delta, epsilon=epsilon)
     # A person answers each pair once where features connect the pairs. Elsewhere, and where there are few questions,
     # repeated answers are needed, and count if the first one may be forgotten.
-    chosen = repeats or ("once" if kind == "pairs" and has_features(problem) else "spaced")
+    once = bool(problem.inputs) or (kind == "pairs" and has_features(problem))
+    chosen = repeats or ("once" if once else "spaced")
     announce_costs(problem, ends, delta)
     session = open_session(problem, policy, seed, path, chosen)
     began = time.perf_counter()

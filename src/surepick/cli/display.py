@@ -199,7 +199,7 @@ def _claim(outcome: Outcome, console: Console) -> Text:
     cost = f", cost {outcome.spent:,.4g}" if outcome.spent else ""
     plural = "s" * (verdict.questions != 1)
     said.append(f" {verdict.questions:,} answer{plural}{besides}, {outcome.seconds:.1f} s{cost}.")
-    for sentence in (verdict.reason, equally_good([items.label(name) for name in verdict.also])):
+    for sentence in (outcome.on_average, verdict.reason, equally_good([items.label(name) for name in verdict.also])):
         if sentence:
             said.append(f" {sentence}")
     if outcome.truth is not None:

@@ -69,12 +69,23 @@ ORDER_HELP = (
     "for anytime with more than 2,000 votes, since one vote at a time takes long, and for policies that need it."
 )
 
+SYSTEMS_HELP = (
+    "Outputs to compare: columns system,input,output, or input and a column per system (CSV, JSON lines, Parquet); or "
+    "a folder SYSTEM/INPUT.txt. ITEMS may then give features of the systems."
+)
+INPUTS_HELP = "With --systems: what the judge sees above the outputs, columns input,text; or a folder of text files."
+STRATA_HELP = "With --systems: a column of --inputs of which every value is drawn equally often."
+
+COMPARED = "Systems on inputs"
 WHO = "Who answers (exactly one)"
 MODEL = "With --llm"
 
 
 def find(
-    items: Annotated[Path, typer.Argument(help=ITEMS_HELP)],
+    items: Annotated[Path | None, typer.Argument(help=ITEMS_HELP)] = None,
+    systems: Annotated[Path | None, typer.Option(help=SYSTEMS_HELP, rich_help_panel=COMPARED)] = None,
+    inputs: Annotated[Path | None, typer.Option(help=INPUTS_HELP, rich_help_panel=COMPARED)] = None,
+    strata: Annotated[str | None, typer.Option(help=STRATA_HELP, rich_help_panel=COMPARED)] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -204,7 +215,6 @@ def find(
     from surepick.errors import InvalidInput, MissingExtra
     from surepick.identify import default_assumption
     from surepick.identify.ladder import LADDER_POLICIES
-    from surepick.io.items import read_items
     from surepick.io.votes import read_votes
     from surepick.judges import (
         LanguageModel,
@@ -240,7 +250,11 @@ def find(
         )
     if report is not None and find_spec("matplotlib") is None:  # said before anything is asked and paid for
         raise MissingExtra("A report has figures, which need Matplotlib; install surepick[plots].")
-    table = read_items(items, pca=pca, features=features)
+    if systems is not None and (answers is not None or warm_start is not None):
+        raise InvalidInput(
+            "--answers and --warm-start are votes without inputs, so they cannot go with --systems; leave one out."
+        )
+    table, named_by = read_compared(items, systems, inputs, strata, pca=pca, features=features)
     model = llm and LanguageModel(
         llm,
         table,
@@ -251,7 +265,7 @@ def find(
         temperature=temperature,
         price_in=price_in,
         price_out=price_out,
-        cache=cache or items.with_suffix(".replies.jsonl"),
+        cache=cache or named_by.with_suffix(".replies.jsonl"),
         timeout=timeout or 120.0,
         retries=6 if retries is None else retries,
         calls_per_minute=calls_per_minute,
@@ -329,6 +343,30 @@ def find(
     if certificate is not None:
         typer.echo(write_certificate(outcome, certificate), err=True)
     conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def read_compared(
+    items: Path | None,
+    systems: Path | None,
+    inputs: Path | None,
+    strata: str | None,
+    *,
+    pca: int | None = None,
+    features: bool = True,
+) -> "tuple[ItemTable, Path]":
+    """What is compared, items or systems on inputs, and the file that other files are named after."""
+    from surepick.errors import InvalidInput
+    from surepick.io.items import read_items
+    from surepick.io.systems import read_systems
+
+    known = None if items is None else read_items(items, pca=pca, features=features)
+    if systems is not None:
+        return read_systems(systems, inputs, systems=known, strata=strata), systems
+    if inputs is not None or strata is not None:
+        raise InvalidInput("--inputs and --strata say what systems were given; give their outputs with --systems.")
+    if known is None or items is None:
+        raise InvalidInput("Name a table of items to choose from, or give outputs of systems with --systems.")
+    return known, items
 
 
 def write_certificate(outcome: "Outcome", path: Path) -> str:

@@ -61,6 +61,10 @@ class Problem:
     """Whether the measurements are those of `about`: the difference of two items, or one item itself."""
     position: bool
     """Whether the last coordinate is 1 in every comparison and 0 in every item: what being shown first is worth."""
+    inputs: tuple[str, ...] = ()
+    """Names of the inputs of `from_systems`: every question shows outputs for one of them, drawn at random."""
+    input_weights: Floats | None = None
+    """The probability with which each input is drawn; None where all are equally likely."""
 
     def __init__(self, measurements: ArrayLike, items: Items, *, names: Sequence[str] | None = None) -> None:
         features, given = _features(items, names)
@@ -99,6 +103,47 @@ class Problem:
             features = np.column_stack([features, np.zeros(len(features))])
             about = np.vstack([about, about[:, ::-1]])
         return cls._about(features, given, about, position=position, every_pair=every_pair)
+
+    @classmethod
+    def from_systems(
+        cls,
+        systems: Items,
+        inputs: Sequence[str],
+        *,
+        names: Sequence[str] | None = None,
+        weights: ArrayLike | None = None,
+    ) -> "Problem":
+        """Every question shows the outputs of two systems for one input, drawn at random by the session.
+
+        `systems` are names, or items with features as in `from_pairs`; every system needs an output for each of the
+        `inputs`. These are drawn with equal probability, or in proportion to positive `weights`. The probability that a
+        system wins a comparison is then a mean over the inputs, and so is every claim (docs/systems.md).
+
+        >>> Problem.from_systems(["old prompt", "new prompt"], ["mail 1", "mail 2", "mail 3"]).inputs
+        ('mail 1', 'mail 2', 'mail 3')
+        """
+        problem = cls.from_pairs(systems, names=names)
+        merged = next((aliases for aliases in problem.aliases if len(aliases) > 1), None)
+        if merged is not None:
+            raise InvalidInput(
+                f"The systems {merged[0]!r} and {merged[1]!r} have the same features, but outputs of their own; give "
+                "features that differ, or none."
+            )
+        given = tuple(str(name) for name in inputs)
+        if not given or len(set(given)) < len(given):
+            double = next((name for name in given if given.count(name) > 1), None)
+            raise InvalidInput(
+                "A problem of systems needs at least one input."
+                if double is None
+                else f"inputs must differ, got {double!r} more than once; rename one of them."
+            )
+        return problem._with_inputs(given, None if weights is None else _shares(weights, len(given)))
+
+    def _with_inputs(self, inputs: tuple[str, ...], weights: Floats | None) -> "Problem":
+        """Fill in the inputs of a problem that was just made."""
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "input_weights", weights)
+        return self
 
     @classmethod
     def from_items(cls, items: Items, *, names: Sequence[str] | None = None, intercept: bool = True) -> "Problem":
@@ -278,7 +323,9 @@ class Problem:
         else:
             result["measurements"] = self.measurements.tolist()
         flags = {"position": self.position, "every_pair": self.every_pair}
-        return result | {name: True for name, value in flags.items() if value}
+        result |= {name: True for name, value in flags.items() if value}
+        result |= {"inputs": list(self.inputs)} if self.inputs else {}
+        return result | ({} if self.input_weights is None else {"weights": self.input_weights.tolist()})
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Problem":
@@ -296,12 +343,24 @@ class Problem:
             else:
                 rows = np.array(fields["measurements"], dtype=np.float64)
                 about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
+            inputs = tuple(str(name) for name in fields.get("inputs", ()))
+            weights = _shares(fields["weights"], len(inputs)) if "weights" in fields else None
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a problem written by surepick ({error}).") from None
         problem = cls.__new__(cls)
         every_pair = bool(fields.get("every_pair", False))
         problem._fill(rows, items, aliases, about, derived=derived, position=position, every_pair=every_pair)
-        return problem
+        return problem._with_inputs(inputs, weights)
+
+
+def _shares(weights: ArrayLike, count: int) -> Floats:
+    """Weights of inputs as probabilities; those that sum to 1 already are kept to the last bit, for logs."""
+    values = validate.vector("weights", weights, length=count, tiny=True)
+    if np.any(values <= 0):
+        bad = int(np.argmax(values <= 0))
+        raise InvalidInput(f"weights must be positive, got {values[bad]:g} at place {bad}; leave such inputs out.")
+    total = float(values.sum())
+    return values if abs(total - 1) < 1e-12 else values / total
 
 
 def _features(items: Items, names: Sequence[str] | None) -> tuple[Floats, tuple[str, ...]]:

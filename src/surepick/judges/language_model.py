@@ -23,6 +23,7 @@ import numpy as np
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
 from surepick.io.items import ItemTable
+from surepick.io.systems import SystemTable
 from surepick.judges.in_flight import in_order
 from surepick.judges.model_calls import (
     Body,
@@ -91,7 +92,7 @@ class LanguageModel:
     Args:
         model: the model's name at the server.
         items: what to show of each item: a table of items (columns text, image, label), or a text for every name.
-            Without it the model sees the names.
+            Without it the model sees the names. Of a table of systems it sees the input and the two outputs.
         url: the server's base URL or full path; otherwise OPENAI_BASE_URL, or OpenAI's own server.
         api_key: otherwise OPENAI_API_KEY; servers on your own machine may need none.
         rubric: by which criteria to judge.
@@ -327,8 +328,13 @@ class LanguageModel:
         """The pair as it is shown, and with `swap` also the other way round."""
         if question.first is None or question.second is None:
             raise InvalidInput("A language model compares two items, and this question shows one; use --kind pairs.")
-        first, second = self._candidate(question.first), self._candidate(question.second)
         given = "" if self.inputs is None else self.inputs(question)
+        if isinstance(self.items, SystemTable) and question.input is not None:
+            outputs = (self.items.output(name, question.input) for name in (question.first, question.second))
+            first, second = map(Candidate, outputs)
+            given = given or self.items.text(question.input)
+        else:
+            first, second = self._candidate(question.first), self._candidate(question.second)
         shown = Prompt(first, second, given, self.rubric)
         return [shown, Prompt(second, first, given, self.rubric)] if self.swap else [shown]
 

@@ -16,8 +16,12 @@ from typing import IO, Any
 from surepick.answer import Answer, read_answer
 from surepick.errors import InvalidInput, SurepickError
 from surepick.io.items import ItemTable
+from surepick.io.systems import SystemTable
 from surepick.judges.in_flight import as_they_come
 from surepick.session import Question, Reply
+
+BLIND = ("A", "B")
+"""What the two systems of a question are called."""
 
 PAUSE = 0.25
 """Seconds before the first retry; twice as long before each further one."""
@@ -92,8 +96,22 @@ class ProgramJudge:
 
 
 def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
-    """What a program is told of a question: which of `first` and `second`, or yes/no about `first`."""
+    """What a program is told of a question: which of `first` and `second`, or yes/no about `first`.
+
+    Of systems it is told the input and the two outputs, and not which systems they are of.
+    """
     assert question.first is not None  # problems made from items have items in all questions
+    if isinstance(items, SystemTable) and question.input is not None:
+        assert question.second is not None
+        outputs = (items.output(name, question.input) for name in (question.first, question.second))
+        return {
+            "id": question.id,
+            "kind": "pair",
+            "input": {"name": question.input, "text": items.text(question.input)}
+            | dict(items.about.get(question.input, {})),
+            **dict(zip(("first", "second"), BLIND, strict=True)),
+            "show": {place: {"text": text} for place, text in zip(("first", "second"), outputs, strict=True)},
+        }
     shown = {"first": items.display(question.first)}
     if question.second is None:
         return {"id": question.id, "kind": "item", "first": question.first, "show": shown}
@@ -103,7 +121,8 @@ def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
 
 def _answer(told: dict[str, Any], question: Question) -> Answer:
     said = told.get("answer", told.get("winner"))
-    shown = tuple(name for name in (question.first, question.second) if name is not None)
+    names = BLIND if question.input is not None else (question.first, question.second)
+    shown = tuple(name for name in names if name is not None)
     try:
         # A reply without an answer is a mistake of the program; a skip has a word of its own.
         return read_answer("" if said is None else said, shown)

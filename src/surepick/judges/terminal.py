@@ -14,6 +14,7 @@ from rich.text import Text
 
 from surepick.answer import Answer
 from surepick.io.items import ItemTable
+from surepick.io.systems import SystemTable
 from surepick.session import Question, Reply
 
 Key = Literal["first", "second", "tie", "skip", "undo", "quit"]
@@ -93,7 +94,11 @@ class TerminalJudge:
         if console.is_terminal:
             console.print(f"[dim]{self.outlook()}[/dim]", highlight=False)
         cards = Table.grid(padding=(1, 3))
-        cards.add_row(*[self._card(name) for name in (question.first, question.second) if name is not None])
+        if isinstance(self.items, SystemTable) and question.input is not None:
+            console.print(Text(self.items.text(question.input), style="italic"))
+            cards.add_row(*self._outputs(question, question.input))
+        else:
+            cards.add_row(*[self._card(name) for name in (question.first, question.second) if name is not None])
         console.print(cards)
         words = (
             "[bold]y[/bold] yes · [bold]n[/bold] no"
@@ -107,6 +112,15 @@ class TerminalJudge:
             if typed in KEYS and not (single and typed == "t"):
                 return KEYS[typed]
             console.print(Text(f"{typed!r} is not one of these keys.", style="dim"))
+
+    def _outputs(self, question: Question, given: str) -> list[RenderableType]:
+        """What two systems wrote for an input, without their names."""
+        assert isinstance(self.items, SystemTable)
+        names = [name for name in (question.first, question.second) if name is not None]
+        return [
+            Group(Text(letter, style="bold"), Text(self.items.output(name, given)))
+            for letter, name in zip("AB", names, strict=True)
+        ]
 
     def _card(self, name: str) -> RenderableType:
         items, width = self.items, 26

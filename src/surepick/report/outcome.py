@@ -117,6 +117,12 @@ class Outcome:
         return score_table(self.session, delta=self.verdict.delta)
 
     @property
+    def on_average(self) -> str:
+        """What a comparison of systems is about, as a sentence; empty for items."""
+        count = len(self.session.problem.inputs)
+        return f"On average over these {count:,} inputs, drawn at random." if count else ""
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Sentences about all rows of all files that could not be used."""
         return (*self.items.left_out, *self.unused)

@@ -79,6 +79,7 @@ def _verdict(outcome: Outcome) -> str:
         doubt,
         f"{claim(verdict.status, best, verdict.epsilon, count=count, why=escape(ended))}.",
         escape(certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)),
+        outcome.on_average,
         escape(verdict.reason),
         equally_good([_item(outcome, name) for name in verdict.also]),
     ]

@@ -12,6 +12,7 @@ from surepick.session.find import (
     file_answer,
     find_best,
 )
+from surepick.session.gate import Comparison, compare_two
 from surepick.session.question import Question
 from surepick.session.session import Session
 
@@ -19,6 +20,7 @@ __all__ = [
     "Answer",
     "AskLoop",
     "BatchJudge",
+    "Comparison",
     "ContextualSession",
     "FunctionJudge",
     "Judge",
@@ -26,6 +28,7 @@ __all__ = [
     "Reply",
     "ReplyingJudge",
     "Session",
+    "compare_two",
     "file_answer",
     "find_best",
 ]

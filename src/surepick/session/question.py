@@ -11,6 +11,9 @@ from surepick.identify import Plan
 from surepick.identify.forecast import OpenStage
 from surepick.identify.policy import Partial
 
+Asked = int | tuple[int, str]
+"""A measurement, or a measurement on an input."""
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -31,12 +34,19 @@ class Question:
     """The item shown second, if there is one."""
     swapped: bool
     """Whether the pair is shown in the reverse order of the problem's."""
+    input: str | None = None
+    """The input whose outputs are compared, in a problem of systems."""
+
+    @property
+    def asked(self) -> Asked:
+        """What a judge may remember: the pair, or the pair on this input."""
+        return self.measurement if self.input is None else (self.measurement, self.input)
 
     def to_json(self) -> dict[str, Any]:
         """What a judge needs to know."""
-        return {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second} | (
-            {} if self.first is not None else {"vector": self.vector.tolist()}
-        )
+        shown = {"id": self.id, "stage": self.stage, "first": self.first, "second": self.second}
+        shown |= {} if self.first is not None else {"vector": self.vector.tolist()}
+        return shown | ({} if self.input is None else {"input": self.input})
 
 
 @dataclass

@@ -34,6 +34,9 @@ from surepick.session.repeats import REPEATS, JudgeHistory, Repeats
 FORMAT = 3
 """Version of the log's format."""
 
+ON_AVERAGE = "To win is to win on average over these {:,} inputs, of which each question shows one, drawn at random"
+"""What comparisons of systems are about; docs/systems.md."""
+
 LEAST_EXPECTED = 1e-3
 """No repeated answer is expected to agree with a smaller chance: one surprise must not prove memory."""
 
@@ -98,6 +101,11 @@ class Session:
                 f"repeats={repeats!r} needs a policy that can ask other questions instead: winner or anytime, not "
                 f"{policy.name}."
             )
+        if repeats == "spaced" and problem.inputs:
+            raise InvalidInput(
+                "repeats='spaced' is for pairs that are asked again and again; with inputs use 'once', which lets the "
+                "first answer to a pair on an input stand, or 'independent'."
+            )
         self.problem = problem
         self.policy = policy
         self.seed = seed
@@ -112,7 +120,8 @@ class Session:
         self._void: set[int] = set()
         self._tied: set[int] = set()
         self._ties_count = ties_count
-        self._history = JudgeHistory(repeats, len(problem.about))
+        self._counted: dict[int, float] = {}
+        self._history = JudgeHistory(repeats, len(problem.about), len(problem.inputs))
         self._exhausted: str | None = None
         self._ladder: Ladder | None = None
         self._changed: set[int] = set()
@@ -185,15 +194,17 @@ class Session:
             measurement = int(stage.plan.measurements[place])
             either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
             swapped = bool(rng.integers(2)) if either_way else False
-            self._do(
-                {
-                    "event": "question",
-                    "id": number,
-                    "stage": stage.plan.stage,
-                    "measurement": measurement,
-                    "swapped": swapped,
-                }
-            )
+            event = {
+                "event": "question",
+                "id": number,
+                "stage": stage.plan.stage,
+                "measurement": measurement,
+                "swapped": swapped,
+            }
+            if self.problem.inputs:  # drawn last, so that the draws before it are the same in every problem
+                inputs, weights = self.problem.inputs, self.problem.input_weights
+                event["input"] = inputs[int(rng.choice(len(inputs), p=weights))]
+            self._do(event)
             asked.append(self._questions[number])
         return asked
 
@@ -250,14 +261,17 @@ class Session:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
         history = self._history
         event: Event = {}
-        if not history.is_repeat(judge, question.measurement):
+        if not history.is_repeat(judge, question.asked):
             return event
-        if not history.counts(judge, question.measurement):
+        if history.first_stands(judge, question.asked):
+            said = history.last_said(judge, question.asked)
+            return {"stands": 1 - said if question.swapped else said}
+        if not history.counts(judge, question.asked):
             event["void"] = True
-        if history.repeats == "spaced" and history.last_said(judge, question.measurement) in (0, 1):
+        if history.repeats == "spaced" and history.last_said(judge, question.asked) in (0, 1):
             predict = cast("Anytime | Winner", self.policy).predict
             chance = predict(self._state, question.measurement)
-            agreeing = chance if history.last_said(judge, question.measurement) else 1 - chance
+            agreeing = chance if history.last_said(judge, question.asked) else 1 - chance
             event["expected"] = round(min(max(agreeing, LEAST_EXPECTED), 1.0), 6)
         return event
 
@@ -376,11 +390,20 @@ class Session:
         """An open verdict with all that can be said besides."""
         result = replace(
             result,
-            assumptions=(*result.assumptions, *self._history.sentences),
+            assumptions=(*result.assumptions, *self._about_questions),
             reason=f"{result.reason} {self._exhausted}" if self._exhausted else result.reason,
             forecaster=self.forecast,
         )
         return replace(result, claimant=lambda: self._claims(result))
+
+    @property
+    def _about_questions(self) -> tuple[str, ...]:
+        """What is assumed of inputs and of repeated answers, in sentences."""
+        count, weighted = len(self.problem.inputs), self.problem.input_weights is not None
+        return (
+            *((f"{ON_AVERAGE.format(count)}{', with the weights given' * weighted}.",) if count else ()),
+            *self._history.sentences,
+        )
 
     def _claims(self, result: Verdict) -> tuple[Claim, ...]:
         """What the evaluated stages prove under every assumption; only what is new since the last call is computed."""
@@ -390,7 +413,7 @@ class Session:
 
     def _conclude(self, result: Verdict) -> None:
         """Log the final verdict with all claims, and what the checks say of their assumptions."""
-        result = replace(result, assumptions=(*result.assumptions, *self._history.sentences))
+        result = replace(result, assumptions=(*result.assumptions, *self._about_questions))
         result = replace(result, known_claims=self._claims(result))
         if result.status.decided:
             result = questioned(result, self.checks())
@@ -443,7 +466,9 @@ class Session:
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
         if self.repeats != "independent" and without is None:
-            without = self.had_by(None) | {question.measurement for question in self.outstanding}
+            # The same pair on another input is another question, so there open ones do not matter.
+            out = () if self.problem.inputs else self.outstanding
+            without = self.had_by(None) | {question.measurement for question in out}
         if without is None:
             outcome = self.policy.plan(self._state, rng)
         else:
@@ -529,7 +554,14 @@ class Session:
             first, second = second, first
         vector = self.problem.vectors(measurement)
         self._questions[event["id"]] = Question(
-            event["id"], event["stage"], measurement, -vector if swapped else vector, first, second, swapped
+            event["id"],
+            event["stage"],
+            measurement,
+            -vector if swapped else vector,
+            first,
+            second,
+            swapped,
+            event.get("input"),
         )
 
     def _on_answer(self, event: Event) -> None:
@@ -538,12 +570,13 @@ class Session:
 
     def _file(self, event: Event, answer: float) -> None:
         """Count an answer, unless it is late or repeats an earlier one of the same judge."""
+        answer = event.get("stands", answer)
         if not event.get("late"):
             known = self._questions[event["id"]]
             self._history.add(
                 known.id,
                 event.get("judge"),
-                known.measurement,
+                known.asked,
                 1 - answer if known.swapped else answer,
                 counted=not event.get("void", False),
                 expected=event.get("expected"),
@@ -554,6 +587,7 @@ class Session:
             stage.outstanding.discard(event["id"])
             stage.without_answer.add(event["id"])
         else:
+            self._counted[event["id"]] = answer
             self._count(event["id"], answer, 1)
 
     def _on_undo(self, event: Event) -> None:
@@ -562,7 +596,7 @@ class Session:
         self._tied.discard(question)
         self._history.take_back(question)
         if answer is not None and question not in self._late | self._void:
-            self._count(question, answer, -1)
+            self._count(question, self._counted.pop(question), -1)
         else:
             self._late.discard(question)
             self._void.discard(question)
@@ -587,7 +621,7 @@ class Session:
         self._changed.add(known.stage)
 
     def _on_skip(self, event: Event) -> None:
-        self._history.pass_over(event.get("judge"), self._questions[event["id"]].measurement)
+        self._history.pass_over(event.get("judge"), self._questions[event["id"]].asked)
         stage = self._stages[self._questions[event["id"]].stage]
         stage.outstanding.discard(event["id"])
         stage.without_answer.add(event["id"])

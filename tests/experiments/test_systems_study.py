@@ -1,0 +1,60 @@
+"""The study of systems on inputs: its worlds are what they say, and its rivals do what they say."""
+
+import numpy as np
+import pytest
+
+from surepick_experiments.studies.runner import Options
+from surepick_experiments.studies.systems import METHODS, bradley_terry, posterior, run_task, summarise, tasks
+from surepick_experiments.worlds.item_response import KINDS, item_responses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_world_has_a_winner_with_the_lead_wanted(kind):
+    world = item_responses(kind, 6, 200, 0.06, np.random.default_rng(1))
+    assert world.has_winner
+    assert world.lead == pytest.approx(0.06, abs=0.01)
+    assert np.allclose(world.chances + world.chances.T, 1)
+    assert (set(np.unique(world.by_input)) <= {0.0, 0.5, 1.0}) == (kind == "fixed")
+
+
+def test_clusters_of_inputs_matter_to_pairs_and_place_does_not():
+    plain, clustered = (item_responses(kind, 6, 400, 0.06, np.random.default_rng(2)) for kind in ("plain", "clustered"))
+    assert clustered.by_input.std(axis=1).mean() > plain.by_input.std(axis=1).mean()
+    biased = item_responses("biased", 6, 400, 0.06, np.random.default_rng(2))
+    # What the first place is worth makes both orders together less decisive, and favours nobody.
+    assert np.abs(biased.chances - 0.5).mean() < np.abs(plain.chances - 0.5).mean()
+
+
+def test_bradley_terry_finds_the_scores_and_the_posterior_its_mode():
+    theta = np.array([1.0, 0.0, -1.0])
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    wins = 1e6 / (1 + np.exp(theta[pairs[:, 1]] - theta[pairs[:, 0]]))
+    assert bradley_terry(pairs, wins[None], 1e6 - wins[None], 3)[0] == pytest.approx(theta, abs=1e-3)
+    centre = np.zeros(3)
+    for _ in range(5):
+        centre, spread = posterior(pairs, wins, 1e6 - wins, centre)
+    assert centre == pytest.approx(theta, abs=1e-3)
+    chance = wins / 1e6
+    x = np.eye(3)[pairs[:, 0]] - np.eye(3)[pairs[:, 1]]
+    assert np.linalg.inv(spread @ spread.T) == pytest.approx(
+        (x.T * (1e6 * chance * (1 - chance))) @ x + np.eye(3), rel=1e-3
+    )
+
+
+def test_a_clear_world_is_decided_by_all_and_rows_are_counted():
+    task = next(task for task in tasks(Options(runs=1)) if task["systems"] == 5) | {"worlds": 2, "lead": 0.2}
+    rows = run_task(task, np.random.default_rng(5))
+    assert [row["policy"] for row in rows] == list(METHODS) * 2
+    assert all(row["correct"] for row in rows)
+    cells = {cell["policy"]: cell for cell in summarise(rows)["cells"]}
+    assert cells["winner"]["runs"] == cells["winner"]["claimed"] == 2
+    assert cells["all pairs"]["calls"] == 10 * 100
+    assert cells["winner"]["calls"] < cells["1,500 duels"]["calls"] == 1500
+    worse = summarise([row | {"correct": False} for row in rows])
+    assert {error["policy"]: error["wrong_claims"] for error in worse["errors"]}["winner"] == 2
+
+
+def test_a_thousand_small_worlds_are_counted():
+    small = [task for task in tasks(Options()) if task["systems"] == 5 and task["lead"] == 0.05]
+    assert sum(task["worlds"] for task in small) == 1000
+    assert {task["kind"] for task in small} == set(KINDS)
