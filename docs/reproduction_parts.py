@@ -293,10 +293,9 @@ KAPPA = Part(
     "Supplement: the 1/κ₀ lower bound",
     "kappa",
     "On a family of n items every method must try a share of them, although all gaps are large: at least of the "
-    "order of 1/κ₀ questions.",
-    "The argument yields n/16, and n ≥ ½[(1/2κ₀ − 1)^((1−ε)/(1+3ε)) + 1]: a power of 1/κ₀ below one, ⅕ at the ε = ½ "
-    "of the "
-    "study. The errata correct the constants of the construction.",
+    "order of (1/κ₀)^((1−ε)/(1+3ε)) questions.",
+    "The argument yields n/16, and n ≥ ½[(1/2κ₀ − 1)^((1−ε)/(1+3ε)) + 1], at the ε = ½ of the study a fifth root. The "
+    "errata correct the supplement's exponents and constants.",
     (
         Claim(
             "For methods that know the family, n/16 is {:.1f} to {:.1f} times the bound by change of measure, "

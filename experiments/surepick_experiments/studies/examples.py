@@ -106,7 +106,7 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
         "wrong",
         "runs",
     )
-    return [("Questions (median, and mean)", [{name: cell[name] for name in names} for cell in summary["cells"]])]
+    return [("Questions (median)", [{name: cell[name] for name in names} for cell in summary["cells"]])]
 
 
 STUDY = Study(
