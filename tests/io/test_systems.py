@@ -139,7 +139,7 @@ def test_other_sources_and_kinds_are_refused(tmp_path):
         read_systems(tmp_path)
     with pytest.raises(InvalidInput, match="got int"):
         read_systems(3)
-    with pytest.raises(InvalidInput, match="not a JSON object"):
+    with pytest.raises(InvalidInput, match="not a JSON record"):
         read_systems(written(tmp_path, "list.jsonl", "[1, 2]\n"))
     with pytest.raises(InvalidInput, match="line 2: not JSON"):
         read_systems(written(tmp_path, "torn.jsonl", '{"input": "a"}\n{"inp'))
