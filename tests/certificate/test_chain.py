@@ -162,8 +162,8 @@ def test_predictions_made_afterwards_change_every_link() -> None:
     for event, stage in zip(log, forged["stages"], strict=False):
         event = {**event, "memo": {**event["memo"], "shares": stage["shares"]}}
         number = len(chain.links)
-        event["link"] = chain.next(event, session._stages, session.chain.counted[number])
-        chain.append(event, session._stages, session.chain.counted[number])
+        event["link"] = chain.next(event, session._record.stages, session.chain.counted[number])
+        chain.append(event, session._record.stages, session.chain.counted[number])
     checked = verify_certificate(chain.write(forged))
     assert checked.link is not None
     assert kept not in chain.links

@@ -87,7 +87,7 @@ def test_once_the_first_answer_to_a_pair_on_an_input_stands():
     assert session.uncounted == frozenset()
     session.verdict()
     first = sum(session.problem.names[0] == seen[question.input] for question in session.questions.values())
-    counted = sum(int(stage.wins.sum()) for stage in session._stages)
+    counted = sum(int(stage.wins.sum()) for stage in session._record.stages)
     assert counted == first
     assert any("stands for later ones: 18" in sentence for sentence in session.verdict().assumptions)
     assert Session.replay(session.to_lines()).verdict() == session.verdict()
@@ -98,10 +98,10 @@ def test_an_answer_that_stands_can_be_undone():
     first, second = session.ask(2)
     session.tell(first.id, 1)
     session.tell(second.id, 0 if first.first == second.first else 1)
-    before = [stage.wins.tolist() for stage in session._stages]
+    before = [stage.wins.tolist() for stage in session._record.stages]
     session.undo(second.id)
     session.tell(second.id, 1 if first.first == second.first else 0)
-    assert [stage.wins.tolist() for stage in session._stages] == before
+    assert [stage.wins.tolist() for stage in session._record.stages] == before
 
 
 def test_once_the_same_pair_on_another_input_is_another_question():

@@ -30,7 +30,7 @@ def test_shown_order_is_random_logged_and_undone_in_the_counts() -> None:
         first, second = WORLD.problem.index(question.first or ""), WORLD.problem.index(question.second or "")
         np.testing.assert_array_equal(question.vector, WORLD.problem.items[first] - WORLD.problem.items[second])
         one.tell(question.id, int(first < second))  # the one listed first in the problem always wins
-    stage = one._stages[0]
+    stage = one._record.stages[0]
     np.testing.assert_array_equal(stage.wins, stage.pulls)
     logged = [event["swapped"] for event in one.log if event["event"] == "question"]
     assert logged == [question.swapped for question in questions]
@@ -57,7 +57,7 @@ def test_the_plan_is_handed_out_exactly() -> None:
     total = 0
     while questions := one.ask(7):
         total += len(questions)
-    stage = one._stages[0]
+    stage = one._record.stages[0]
     assert total == stage.plan.total
     assert one.ask(1) == []  # waits for answers
     assert len(one.outstanding) == total
@@ -230,7 +230,7 @@ def test_a_replay_takes_stages_as_logged() -> None:
     stage = next(event for event in lines if event["event"] == "stage")
     stage["pulls"] = [pulls + 5 for pulls in stage["pulls"]]
     again = Session.replay([json.dumps(event) for event in lines])
-    assert again._stages[0].plan.total == one._stages[0].plan.total + 5 * len(stage["pulls"])
+    assert again._record.stages[0].plan.total == one._record.stages[0].plan.total + 5 * len(stage["pulls"])
 
 
 def test_a_file_can_be_resumed_after_a_crash(tmp_path: Path) -> None:

@@ -24,10 +24,11 @@ from surepick.cli import app
 from surepick.store import Conflict, Database, GroupCommit, Planner, open_database, question_queue, studies
 from surepick.store import database as database_module
 from surepick.store.database import clean_url
-from surepick.store.planner import Overtaken, questions_wanted
+from surepick.store.planner import Overtaken
 from surepick.store.question_queue import RecordedMessage, SubmitAnswer, submit_answers
 from surepick.store.schema import events, messages, metadata, questions
 from surepick.store.schema import studies as table
+from surepick.store.supply import questions_wanted
 from surepick.store.verify import verify
 
 

@@ -28,8 +28,9 @@ from surepick.identify.ladder import LADDER_POLICIES, Ladder, default_assumption
 from surepick.identify.policy import updated
 from surepick.registry import policy_from_json
 from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
-from surepick.session.question import Question, StageProgress
-from surepick.session.repeats import REPEATS, JudgeHistory, Repeats
+from surepick.session.question import Question
+from surepick.session.record import Record
+from surepick.session.repeats import REPEATS, Repeats
 
 FORMAT = 3
 """Version of the log's format."""
@@ -113,18 +114,9 @@ class Session:
         self.chain = Chain(self.log)
         self._journal = None
         self._state = policy.start(problem)
-        self._stages: list[StageProgress] = []
-        self._questions: dict[int, Question] = {}
-        self._answers: dict[int, float] = {}
-        self._late: set[int] = set()
-        self._void: set[int] = set()
-        self._tied: set[int] = set()
-        self._ties_count = ties_count
-        self._counted: dict[int, float] = {}
-        self._history = JudgeHistory(repeats, len(problem.about), len(problem.inputs))
+        self._record = Record(problem, repeats, ties_count=ties_count)
         self._exhausted: str | None = None
         self._ladder: Ladder | None = None
-        self._changed: set[int] = set()
         self._evaluated = 0
         self._logged_evaluations = 0
         self._verdict: Verdict | None = None
@@ -182,12 +174,12 @@ class Session:
             raise InvalidInput(f"ask takes a whole number of questions, at least 1, got {n!r}.")
         asked: list[Question] = []
         while len(asked) < n and self._verdict is None:
-            if not self._stages or not self._stages[-1].unasked.any():
+            if not self._record.stages or not self._record.stages[-1].unasked.any():
                 if not self._plan(without):
                     break
                 continue
-            stage = self._stages[-1]  # all questions of the one before had been asked when this one was planned
-            number = len(self._questions) + 1
+            stage = self._record.stages[-1]  # all questions of the one before had been asked when this one was planned
+            number = len(self._record.questions) + 1
             rng = np.random.default_rng([self.seed, number])
             drawn = int(rng.integers(stage.unasked.sum()))
             place = int(np.searchsorted(np.cumsum(stage.unasked), drawn, side="right"))
@@ -205,7 +197,7 @@ class Session:
                 inputs, weights = self.problem.inputs, self.problem.input_weights
                 event["input"] = inputs[int(rng.choice(len(inputs), p=weights))]
             self._do(event)
-            asked.append(self._questions[number])
+            asked.append(self._record.questions[number])
         return asked
 
     def tell(
@@ -230,9 +222,9 @@ class Session:
         Who answered, the cost, the judge's own words (`raw`) and the probability that the answer was drawn from are
         logged and not used.
         """
-        known = self._question(question)
-        said = self._checked_score(question, answer)
-        given = 0.5 if question in self._tied else self._answers.get(question)
+        known = self._record.question(question)
+        said = self._record.checked_score(question, answer)
+        given = self._record.given(question)
         if given == said:
             return
         if given is not None:
@@ -244,22 +236,9 @@ class Session:
         event = {"event": "answer", "id": known.id, "answer": said} | ({"late": True} if late else {})
         self._do(event | ({} if late else self._about_repeat(known, judge)) | _source(judge, cost, raw, probability))
 
-    def _checked_score(self, question: int, answer: float) -> float:
-        """The answer as 1, 0 or a score between them, or a sentence why it is none."""
-        if not isinstance(answer, str) and answer in (0, 1):
-            return int(answer)
-        pair = self._questions[question].second is not None
-        scores = self._ties_count and pair and isinstance(answer, float) and 0 < answer < 1
-        if not scores:
-            wanted = "from 0 to 1" if self._ties_count and pair else "0 or 1"
-            raise InvalidInput(
-                f"The answer to question {question} must be {wanted}, got {answer!r}; use skip or tie for no answer."
-            )
-        return float(answer)
-
     def _about_repeat(self, question: Question, judge: str | None) -> Event:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
-        history = self._history
+        history = self._record.history
         event: Event = {}
         if not history.is_repeat(judge, question.asked):
             return event
@@ -285,9 +264,9 @@ class Session:
         self, question: int, *, judge: str | None = None, cost: float | None = None, raw: str | None = None
     ) -> None:
         """The judge saw no difference: a score of ½ for Winner and Anytime, and a missing answer for other policies."""
-        known = self._question(question)
-        if question not in self._tied:
-            about = self._about_repeat(known, judge) if self._ties_count else {}
+        known = self._record.question(question)
+        if question not in self._record.tied:
+            about = self._about_repeat(known, judge) if self._record.ties_count else {}
             self._leave_unanswered({"event": "tie", "id": question} | about | _source(judge, cost, raw))
 
     def undo(self, question: int | None = None) -> Question:
@@ -296,12 +275,12 @@ class Session:
         The question is open again.
         """
         if question is None:
-            if not self._answers:
+            if not self._record.answers:
                 raise InvalidInput("There is no answer to undo.")
-            question = next(reversed(self._answers))
-        known = self._question(question)
-        answered = question in self._answers or question in self._tied
-        if not answered and question not in self._stages[known.stage].without_answer:
+            question = next(reversed(self._record.answers))
+        known = self._record.question(question)
+        answered = question in self._record.answers or question in self._record.tied
+        if not answered and question not in self._record.stages[known.stage].without_answer:
             raise InvalidInput(f"Question {question} has no answer to undo.")
         if known.stage < self._evaluated:
             raise InvalidInput(
@@ -314,42 +293,42 @@ class Session:
     @property
     def outstanding(self) -> list[Question]:
         """Questions handed out that have no answer, skip or tie yet, in the order asked."""
-        return [self._questions[number] for stage in self._stages for number in sorted(stage.outstanding)]
+        return self._record.outstanding
 
     @property
     def questions(self) -> Mapping[int, Question]:
         """All questions asked, by id."""
-        return self._questions
+        return self._record.questions
 
     @property
     def answers(self) -> Mapping[int, float]:
         """All answers filed by the id of their question: 1 for the first item shown or yes, 0, or a score between."""
-        return self._answers
+        return self._record.answers
 
     @property
     def answered(self) -> int:
         """Number of answers filed, late ones included."""
-        return len(self._answers)
+        return len(self._record.answers)
 
     @property
     def late(self) -> frozenset[int]:
         """Questions whose answer came after their stage had been evaluated; it is logged and not counted."""
-        return frozenset(self._late)
+        return frozenset(self._record.late)
 
     @property
     def takes_scores(self) -> bool:
         """Whether answers to comparisons may be scores between 0 and 1, and a tie counts as one half."""
-        return self._ties_count
+        return self._record.ties_count
 
     @property
     def repeats(self) -> Repeats:
         """Which answers of a judge count."""
-        return self._history.repeats
+        return self._record.history.repeats
 
     @property
     def uncounted(self) -> frozenset[int]:
         """Questions whose answer repeats an earlier one of the same judge and does not count."""
-        return frozenset(self._void)
+        return frozenset(self._record.void)
 
     @property
     def exhausted(self) -> bool:
@@ -358,7 +337,7 @@ class Session:
 
     def had_by(self, judge: str | None) -> frozenset[int]:
         """Measurements that this judge has answered, where another answer would not count."""
-        return self._history.had_by(judge)
+        return self._record.history.had_by(judge)
 
     @property
     def final(self) -> Verdict | None:
@@ -368,8 +347,9 @@ class Session:
     @property
     def answered_stages(self) -> int:
         """Length of the longest run of answered stages from the first: what will be evaluated next."""
-        count = len(self._stages)
-        return next((number for number in range(self._evaluated, count) if not self._stages[number].answered), count)
+        stages = self._record.stages
+        rest = range(self._evaluated, len(stages))
+        return next((number for number in rest if not stages[number].answered), len(stages))
 
     def verdict(self) -> Verdict:
         """The verdict: final once reached, else `open` with what is known from answered stages.
@@ -402,12 +382,12 @@ class Session:
         count, weighted = len(self.problem.inputs), self.problem.input_weights is not None
         return (
             *((f"{ON_AVERAGE.format(count)}{', with the weights given' * weighted}.",) if count else ()),
-            *self._history.sentences,
+            *self._record.history.sentences,
         )
 
     def _claims(self, result: Verdict) -> tuple[Claim, ...]:
         """What the evaluated stages prove under every assumption; only what is new since the last call is computed."""
-        stages = self._stages[: self._evaluated]
+        stages = self._record.stages[: self._evaluated]
         self._ladder = (self._ladder or Ladder.of(self.problem, self.policy)).after(stages)
         return self._ladder.claims(result, stages)
 
@@ -443,7 +423,7 @@ class Session:
         """
         self._evaluate()
         self._log_evaluation()
-        return self._state, [stage.as_it_stands(self._questions) for stage in self._stages]
+        return self._state, [stage.as_it_stands(self._record.questions) for stage in self._record.stages]
 
     def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
         """How many more questions it will take, with an 80% interval; heuristic.
@@ -464,7 +444,7 @@ class Session:
     def _plan(self, without: Collection[int] | None) -> bool:
         """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
         self._evaluate()
-        rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
+        rng = np.random.default_rng([self.seed, len(self._record.questions) + 1, 1])
         if self.repeats != "independent" and without is None:
             # The same pair on another input is another question, so there open ones do not matter.
             out = () if self.problem.inputs else self.outstanding
@@ -475,7 +455,7 @@ class Session:
             outcome = cast("Any", self.policy).plan(self._state, rng, without=without)  # a policy of the ladder
         if isinstance(outcome, Plan):
             event = {"event": "stage", **outcome.to_json()}
-            self._do(event | {"link": self.chain.next(event, self._stages, self._evaluated)})
+            self._do(event | {"link": self.chain.next(event, self._record.stages, self._evaluated)})
         elif isinstance(outcome, Verdict):
             self._conclude(outcome)
         self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
@@ -489,13 +469,13 @@ class Session:
         """
         if self._verdict is not None:
             return
-        for number in sorted(self._changed):
-            stage = self._stages[number]
+        for number in sorted(self._record.changed):
+            stage = self._record.stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
             self._state = updated(self.policy, self._state, number, tally, stage.partial)
-            self._changed.discard(number)
+            self._record.changed.discard(number)
         for number in range(self._evaluated, self.answered_stages):
-            if self._stages[number].without_answer:  # the policy still waits for these, and must be told not to
+            if self._record.stages[number].without_answer:  # the policy still waits for these, and must be told not to
                 self._state = self.policy.close(self._state, number)
             self._evaluated = number + 1
 
@@ -505,19 +485,11 @@ class Session:
             # "look" is this evaluation in the log's format: it shows something, so no answer before it can be undone.
             self._do({"event": "look", "stages": self._evaluated})
 
-    def _question(self, question: int) -> Question:
-        known = self._questions.get(question)
-        if known is None:
-            raise InvalidInput(
-                f"There is no question {question!r}; {len(self._questions)} were asked, numbered from 1."
-            )
-        return known
-
     def _leave_unanswered(self, event: Event) -> None:
-        known = self._question(event["id"])
-        if known.id in self._answers:
-            raise InvalidInput(f"Question {known.id} has the answer {self._answers[known.id]}; undo it first.")
-        if known.id not in self._stages[known.stage].without_answer:
+        known = self._record.question(event["id"])
+        if known.id in self._record.answers:
+            raise InvalidInput(f"Question {known.id} has the answer {self._record.answers[known.id]}; undo it first.")
+        if known.id not in self._record.stages[known.stage].without_answer:
             self._do(event)
 
     def _do(self, event: Event) -> None:
@@ -532,107 +504,17 @@ class Session:
 
     def _apply(self, event: Event) -> None:
         kind = event.get("event")
-        handler = getattr(self, f"_on_{kind}", None)
+        handler = getattr(self, f"_on_{kind}", None) or getattr(self._record, f"on_{kind}", None)
         if handler is None:
             raise InvalidInput(f"The log holds an event {kind!r}, which this version of surepick does not know.")
         handler(event)
 
     def _on_stage(self, event: Event) -> None:
         self._count_evaluation()
-        self.chain.append(event, self._stages, self._evaluated)
+        self.chain.append(event, self._record.stages, self._evaluated)
         plan = Plan.from_json(event)
         self._state = self.policy.apply(self._state, plan)
-        self._stages.append(StageProgress.of(plan))
-
-    def _on_question(self, event: Event) -> None:
-        stage = self._stages[event["stage"]]
-        measurement, swapped = event["measurement"], event["swapped"]
-        stage.unasked[stage.place(measurement)] -= 1
-        stage.outstanding.add(event["id"])
-        first, second = (None if item < 0 else self.problem.names[item] for item in self.problem.about[measurement])
-        if swapped:
-            first, second = second, first
-        vector = self.problem.vectors(measurement)
-        self._questions[event["id"]] = Question(
-            event["id"],
-            event["stage"],
-            measurement,
-            -vector if swapped else vector,
-            first,
-            second,
-            swapped,
-            event.get("input"),
-        )
-
-    def _on_answer(self, event: Event) -> None:
-        self._file(event, event["answer"])
-        self._answers[event["id"]] = event["answer"]
-
-    def _file(self, event: Event, answer: float) -> None:
-        """Count an answer, unless it is late or repeats an earlier one of the same judge."""
-        answer = event.get("stands", answer)
-        if not event.get("late"):
-            known = self._questions[event["id"]]
-            self._history.add(
-                known.id,
-                event.get("judge"),
-                known.asked,
-                1 - answer if known.swapped else answer,
-                counted=not event.get("void", False),
-                expected=event.get("expected"),
-            )
-        if event.get("late") or event.get("void"):  # no longer waited for, and missing in the evidence
-            (self._late if event.get("late") else self._void).add(event["id"])
-            stage = self._stages[self._questions[event["id"]].stage]
-            stage.outstanding.discard(event["id"])
-            stage.without_answer.add(event["id"])
-        else:
-            self._counted[event["id"]] = answer
-            self._count(event["id"], answer, 1)
-
-    def _on_undo(self, event: Event) -> None:
-        question = event["id"]
-        answer = 0.5 if question in self._tied else self._answers.pop(question, None)
-        self._tied.discard(question)
-        self._history.take_back(question)
-        if answer is not None and question not in self._late | self._void:
-            self._count(question, self._counted.pop(question), -1)
-        else:
-            self._late.discard(question)
-            self._void.discard(question)
-            stage = self._stages[self._questions[question].stage]
-            stage.without_answer.discard(question)
-            stage.outstanding.add(question)
-
-    def _count(self, question: int, answer: float, by: int) -> None:
-        known = self._questions[question]
-        stage = self._stages[known.stage]
-        place = stage.place(known.measurement)
-        score = 1 - answer if known.swapped else answer
-        if score in (0, 1):
-            stage.pulls[place] += by
-            stage.wins[place] += by * int(score)
-        elif by > 0:
-            stage.scores.setdefault(place, []).append(score)
-        else:
-            stage.scores[place].remove(score)
-        stage.without_answer.discard(question)
-        (stage.outstanding.discard if by > 0 else stage.outstanding.add)(question)
-        self._changed.add(known.stage)
-
-    def _on_skip(self, event: Event) -> None:
-        self._history.pass_over(event.get("judge"), self._questions[event["id"]].asked)
-        stage = self._stages[self._questions[event["id"]].stage]
-        stage.outstanding.discard(event["id"])
-        stage.without_answer.add(event["id"])
-        self._changed.add(stage.plan.stage)
-
-    def _on_tie(self, event: Event) -> None:
-        if not self._ties_count:
-            self._on_skip(event)
-            return
-        self._file(event, 0.5)
-        self._tied.add(event["id"])
+        self._record.add_stage(plan)
 
     def _on_look(self, event: Event) -> None:
         self._count_evaluation()

@@ -26,10 +26,8 @@ import sqlalchemy as sa
 from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
-from surepick.session.repeats import Repeats
 from surepick.store import log
 from surepick.store.database import UNAVAILABLE, Database, lock_studies
-from surepick.store.question_queue import WISH_SECONDS
 from surepick.store.schema import (
     FORECAST_LEASE,
     INSIGHT_LEASE,
@@ -37,19 +35,16 @@ from surepick.store.schema import (
     QUESTION_LEASE,
     evaluations,
     judges,
-    messages,
     questions,
     studies,
 )
+from surepick.store.supply import judges_present, questions_wanted, studies_due
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
 
 IDLE_SECONDS = 60.0
 """A study without any work for this long is released and its session dropped from memory."""
-
-UNCLAIMED_SECONDS = 120.0
-"""A question that has been ready for this long, and that no judge who is there may take, is skipped."""
 
 EXHAUSTED_SECONDS = 10.0
 """A judge who has had all that helps is asked again after this long at the earliest."""
@@ -59,16 +54,6 @@ EVALUATION_SHARE = 0.2
 
 SHOWN_RIVALS = 20
 """Closest rivals whose evidence is kept for the chart of its growth."""
-
-READY = 3
-"""Questions kept ready for a study that nobody asks about at the moment."""
-
-AHEAD_SECONDS = 2.0
-AHEAD_SHARE = 1.5
-"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready, and as many more as are
-going to be handed out while the next ones are planned."""
-
-MOST_READY = 5_000
 
 MOST_AHEAD = 86_400.0
 """No insight or forecast is put off for longer: later deadlines are of a clock that was set back."""
@@ -285,33 +270,22 @@ class Planner:
         What remains of `wanted` is for whoever comes: everything that is new to one of the judges who answered lately.
         """
         session = lease.session
-        known = {"the_study": study, "the_phase": lease.phase}
         with self._database.reading() as connection:
-            now = self._clock(connection)
-            present = connection.execute(_present_judges, known | _recently(now)).all()
-            taken: dict[str, set[int]] = {}
-            for judge, measurement in connection.execute(_taken, known):
-                taken.setdefault(judge, set()).add(measurement)
-            unclaimed = connection.execute(_unclaimed, known | {"before": now - UNCLAIMED_SECONDS}).all()
-        had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
-        # A question that nobody who is here can take would keep all later ones from being evaluated.
-        withdrawn = [row.number for row in unclaimed if all(row.measurement in mine for mine in had.values())]
-        for number in withdrawn if had else ():
+            needs = judges_present(connection, study, lease.phase, self._clock(connection), session)
+        for number in needs.unclaimable:
             session.skip(number)
         asked: list[Question] = []
         exhausted: dict[str, bool] = {}
-        for row in present:
-            if row.wishes and not row.exhausted:
-                asked += session.ask(row.wishes, without=had[row.id])
-                exhausted[row.id] = session.exhausted
+        for judge, wishes in needs.wishes.items():
+            asked += session.ask(wishes, without=needs.had[judge])
+            exhausted[judge] = session.exhausted
         if not any(exhausted.values()):
-            for_all = frozenset.intersection(*map(frozenset, had.values())) if had else frozenset()
-            asked += session.ask(max(wanted - len(asked), 1), without=for_all)
+            asked += session.ask(max(wanted - len(asked), 1), without=needs.had_by_all)
         # A judge for whom nothing is left does not keep others waiting: a new one may ask at any time.
         lease.waits = len(asked) < wanted and not any(exhausted.values()) and not session.exhausted
         if any(exhausted.values()):
             lease.exhausted_since = lease.exhausted_since or self._clock()
-        self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=withdrawn if had else ())
+        self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=needs.unclaimable)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
@@ -411,49 +385,6 @@ def pull_back_deadlines(database: Database, now: float) -> None:
             connection.execute(sa.update(judges).where(judges.c.study == study).values(wanted=0, wanted_at=0.0))
 
 
-def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
-    """Studies with messages or expired questions to ingest, and those that run low on questions.
-
-    Only such as this planner may claim. Messages are due when they are `linger` seconds old.
-    """
-    known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
-    ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
-    # A judge who waits although questions are ready has had all of these, or will take one in a moment.
-    low = {
-        row.id
-        for row in connection.execute(_supply, known)
-        if row.ready < _wanted(row.recent, row.demand) or row.demand
-    }
-    return ingest, low
-
-
-def questions_wanted(
-    connection: sa.Connection,
-    study: str,
-    phase: int,
-    now: float,
-    plan_seconds: float = 0.0,
-    repeats: Repeats = "independent",
-) -> int:
-    """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
-    # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
-    # of planning, the slower the planning, the fewer questions would be planned.
-    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now, 2 * plan_seconds)).first()
-    if row is None or row.phase != phase:
-        return 0
-    ready = 0 if row.demand and repeats == "once" else row.ready  # whoever waits has had what is ready
-    return _wanted(row.recent, row.demand) - ready
-
-
-def _recently(now: float, longer: float = 0.0) -> dict[str, float]:
-    return {"since": now - AHEAD_SECONDS - longer, "wished_since": now - WISH_SECONDS}
-
-
-def _wanted(recent: int, demand: int) -> int:
-    """Questions that should be ready, by how many were handed out lately and how many judges wait for."""
-    return min(max(READY + math.ceil(AHEAD_SHARE * recent), demand), MOST_READY)
-
-
 def _certificate(session: Session, verdict: Verdict) -> str | None:
     if not verdict.status.decided:
         return None
@@ -496,85 +427,6 @@ _position = sa.select(
     studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages
 ).where(studies.c.id == sa.bindparam("the_study"))
 
-_askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
-
-_with_messages = (
-    sa.select(messages.c.study)
-    .distinct()
-    .join(studies, studies.c.id == messages.c.study)
-    # One from the future is due too: the clock was set back, and would keep it waiting for as long.
-    .where(
-        messages.c.seq.is_(None),
-        sa.or_(messages.c.at <= sa.bindparam("before"), messages.c.at > sa.bindparam("now")),
-        PLANNER_LEASE.available,
-    )
-)
-
-_with_expired = (
-    sa.select(questions.c.study)
-    .distinct()
-    .join(studies, sa.and_(studies.c.id == questions.c.study, studies.c.phase == questions.c.phase))
-    .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER_LEASE.available)
-)
-
-_ready = (
-    sa.select(sa.func.count())
-    .where(
-        questions.c.study == studies.c.id,
-        QUESTION_LEASE.never_claimed,
-        questions.c.answered.is_(False),
-        questions.c.phase == studies.c.phase,
-    )
-    .scalar_subquery()
-    .label("ready")
-)
-_recent = (
-    sa.select(sa.func.count())
-    .where(questions.c.study == studies.c.id, questions.c.leased_at > sa.bindparam("since"))
-    .scalar_subquery()
-    .label("recent")
-)
-_demand = (
-    sa.select(sa.func.coalesce(sa.func.sum(judges.c.wanted), 0))
-    .where(
-        judges.c.study == studies.c.id,
-        judges.c.revoked.is_(False),
-        judges.c.exhausted.is_(False),
-        judges.c.wanted_at > sa.bindparam("wished_since"),
-    )
-    .scalar_subquery()
-    .label("demand")
-)
-_wishes = sa.case((judges.c.wanted_at > sa.bindparam("wished_since"), judges.c.wanted), else_=0).label("wishes")
-_present_judges = (
-    sa.select(judges.c.id, judges.c.exhausted, _wishes)
-    .where(
-        judges.c.study == sa.bindparam("the_study"),
-        judges.c.revoked.is_(False),
-        sa.or_(
-            judges.c.wanted_at > sa.bindparam("wished_since"),
-            sa.exists().where(
-                questions.c.study == judges.c.study,
-                questions.c.judge == judges.c.id,
-                questions.c.leased_at > sa.bindparam("since"),
-            ),
-        ),
-    )
-    .order_by(judges.c.id)
-)
-_taken = sa.select(questions.c.judge, questions.c.measurement).where(
-    questions.c.study == sa.bindparam("the_study"),
-    questions.c.phase == sa.bindparam("the_phase"),
-    questions.c.judge.is_not(None),
-    questions.c.answered.is_(False),
-)
-_unclaimed = sa.select(questions.c.number, questions.c.measurement).where(
-    questions.c.study == sa.bindparam("the_study"),
-    questions.c.phase == sa.bindparam("the_phase"),
-    QUESTION_LEASE.never_claimed,
-    questions.c.answered.is_(False),
-    questions.c.planned < sa.bindparam("before"),
-)
 _withdraw = (
     sa.update(questions)
     .where(
@@ -593,6 +445,3 @@ _forget_exhausted = (
 _set_exhausted = (
     sa.update(judges).where(judges.c.id == sa.bindparam("the_judge")).values(exhausted=sa.bindparam("value"))
 )
-_supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
-_supply = _supply_of_all.where(PLANNER_LEASE.available)
-_supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))

@@ -1,0 +1,183 @@
+"""What is wanted: which studies have work for a planner, how many questions should be ready, and for which judges."""
+
+import math
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from surepick.session import Session
+from surepick.session.repeats import Repeats
+from surepick.store import log
+from surepick.store.question_queue import WISH_SECONDS
+from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, judges, messages, questions, studies
+
+UNCLAIMED_SECONDS = 120.0
+"""A question that has been ready for this long, and that no judge who is there may take, is skipped."""
+
+READY = 3
+"""Questions kept ready for a study that nobody asks about at the moment."""
+
+AHEAD_SECONDS = 2.0
+AHEAD_SHARE = 1.5
+"""At least this many times the questions handed out in the last AHEAD_SECONDS are kept ready, and as many more as are
+going to be handed out while the next ones are planned."""
+
+MOST_READY = 5_000
+
+
+def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
+    """Studies with messages or expired questions to ingest, and those that run low on questions.
+
+    Only such as this planner may claim. Messages are due when they are `linger` seconds old.
+    """
+    known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
+    ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
+    # A judge who waits although questions are ready has had all of these, or will take one in a moment.
+    low = {
+        row.id
+        for row in connection.execute(_supply, known)
+        if row.ready < _wanted(row.recent, row.demand) or row.demand
+    }
+    return ingest, low
+
+
+def questions_wanted(
+    connection: sa.Connection,
+    study: str,
+    phase: int,
+    now: float,
+    plan_seconds: float = 0.0,
+    repeats: Repeats = "independent",
+) -> int:
+    """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
+    # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
+    # of planning, the slower the planning, the fewer questions would be planned.
+    row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now, 2 * plan_seconds)).first()
+    if row is None or row.phase != phase:
+        return 0
+    ready = 0 if row.demand and repeats == "once" else row.ready  # whoever waits has had what is ready
+    return _wanted(row.recent, row.demand) - ready
+
+
+def _recently(now: float, longer: float = 0.0) -> dict[str, float]:
+    return {"since": now - AHEAD_SECONDS - longer, "wished_since": now - WISH_SECONDS}
+
+
+def _wanted(recent: int, demand: int) -> int:
+    """Questions that should be ready, by how many were handed out lately and how many judges wait for."""
+    return min(max(READY + math.ceil(AHEAD_SHARE * recent), demand), MOST_READY)
+
+
+@dataclass(frozen=True)
+class JudgeNeeds:
+    """The judges who answered lately or wait for a question, in a study that asks nobody the same twice."""
+
+    had: dict[str, frozenset[int]]
+    """By judge, the measurements not to be asked: answered before, or held now."""
+    wishes: dict[str, int]
+    """Questions that judges wait for, without those who have had all that helps."""
+    unclaimable: tuple[int, ...]
+    """Old ready questions that none of these judges may take: they would keep all later ones from being evaluated."""
+
+    @property
+    def had_by_all(self) -> frozenset[int]:
+        """What is new to nobody."""
+        return frozenset.intersection(*self.had.values()) if self.had else frozenset()
+
+
+def judges_present(connection: sa.Connection, study: str, phase: int, now: float, session: Session) -> JudgeNeeds:
+    """Who is there, what they have had, and what they wait for; `session` knows what they answered."""
+    known = {"the_study": study, "the_phase": phase}
+    present = connection.execute(_present_judges, known | _recently(now)).all()
+    taken: dict[str, set[int]] = {}
+    for judge, measurement in connection.execute(_taken, known):
+        taken.setdefault(judge, set()).add(measurement)
+    unclaimed = connection.execute(_unclaimed, known | {"before": now - UNCLAIMED_SECONDS}).all()
+    had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
+    wishes = {row.id: row.wishes for row in present if row.wishes and not row.exhausted}
+    stuck = [row.number for row in unclaimed if had and all(row.measurement in mine for mine in had.values())]
+    return JudgeNeeds(had, wishes, tuple(stuck))
+
+
+_askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
+
+_with_messages = (
+    sa.select(messages.c.study)
+    .distinct()
+    .join(studies, studies.c.id == messages.c.study)
+    # One from the future is due too: the clock was set back, and would keep it waiting for as long.
+    .where(
+        messages.c.seq.is_(None),
+        sa.or_(messages.c.at <= sa.bindparam("before"), messages.c.at > sa.bindparam("now")),
+        PLANNER_LEASE.available,
+    )
+)
+
+_with_expired = (
+    sa.select(questions.c.study)
+    .distinct()
+    .join(studies, sa.and_(studies.c.id == questions.c.study, studies.c.phase == questions.c.phase))
+    .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER_LEASE.available)
+)
+
+_ready = (
+    sa.select(sa.func.count())
+    .where(
+        questions.c.study == studies.c.id,
+        QUESTION_LEASE.never_claimed,
+        questions.c.answered.is_(False),
+        questions.c.phase == studies.c.phase,
+    )
+    .scalar_subquery()
+    .label("ready")
+)
+_recent = (
+    sa.select(sa.func.count())
+    .where(questions.c.study == studies.c.id, questions.c.leased_at > sa.bindparam("since"))
+    .scalar_subquery()
+    .label("recent")
+)
+_demand = (
+    sa.select(sa.func.coalesce(sa.func.sum(judges.c.wanted), 0))
+    .where(
+        judges.c.study == studies.c.id,
+        judges.c.revoked.is_(False),
+        judges.c.exhausted.is_(False),
+        judges.c.wanted_at > sa.bindparam("wished_since"),
+    )
+    .scalar_subquery()
+    .label("demand")
+)
+_wishes = sa.case((judges.c.wanted_at > sa.bindparam("wished_since"), judges.c.wanted), else_=0).label("wishes")
+_present_judges = (
+    sa.select(judges.c.id, judges.c.exhausted, _wishes)
+    .where(
+        judges.c.study == sa.bindparam("the_study"),
+        judges.c.revoked.is_(False),
+        sa.or_(
+            judges.c.wanted_at > sa.bindparam("wished_since"),
+            sa.exists().where(
+                questions.c.study == judges.c.study,
+                questions.c.judge == judges.c.id,
+                questions.c.leased_at > sa.bindparam("since"),
+            ),
+        ),
+    )
+    .order_by(judges.c.id)
+)
+_taken = sa.select(questions.c.judge, questions.c.measurement).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    questions.c.judge.is_not(None),
+    questions.c.answered.is_(False),
+)
+_unclaimed = sa.select(questions.c.number, questions.c.measurement).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    QUESTION_LEASE.never_claimed,
+    questions.c.answered.is_(False),
+    questions.c.planned < sa.bindparam("before"),
+)
+_supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
+_supply = _supply_of_all.where(PLANNER_LEASE.available)
+_supply_of_one = _supply_of_all.where(studies.c.id == sa.bindparam("the_study"))
