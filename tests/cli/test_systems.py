@@ -86,6 +86,22 @@ def test_a_language_model_sees_the_input_above_two_outputs(here, monkeypatch):
     assert (here / "outputs.replies.jsonl").exists()
 
 
+def test_equal_outputs_are_a_tie_without_a_call(here, monkeypatch):
+    rows = [f"{name},in{i},{text}" for i in range(6) for name, text in (("old", "same"), ("new", "same"[: 4 - i % 2]))]
+    (here / "outputs.csv").write_text("\n".join(["system,input,output", *rows, ""]))
+    with FakeModelServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = ["find", "--systems", "outputs.csv", "--llm", "judge-1", "--json", "--state", "log.jsonl"]
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+        outcome = json.loads(result.stdout)
+        assert (outcome["best"], outcome["status"]) == ("old", "certain")
+        assert outcome["ties"] > 0
+        assert f"{outcome['ties']} ties of equal texts without a call" in result.stderr
+        assert all("sam\n" in sent["messages"][-1]["content"] for sent in server.seen)
+    ties = [event for event in Session.resume("log.jsonl").log if event["event"] == "tie"]
+    assert {event["raw"] for event in ties} == {"[not asked: both texts are the same]"}
+
+
 def test_items_may_describe_the_systems(here):
     (here / "systems.csv").write_text("item,label\nshort,Short!\nmiddle,Middle!\nlong,Long!\n")
     outcome = found("systems.csv", "--systems", "outputs.csv", "--judge", f"{sys.executable} judge.py")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from surepick_experiments.studies.runner import Options
-from surepick_experiments.studies.systems import METHODS, bradley_terry, posterior, run_task, summarise, tasks
+from surepick_experiments.studies.systems import METHODS, bradley_terry, posterior, run_task, summarise, tables, tasks
 from surepick_experiments.worlds.item_response import KINDS, item_responses
 
 
@@ -50,6 +50,8 @@ def test_a_clear_world_is_decided_by_all_and_rows_are_counted():
     assert cells["winner"]["runs"] == cells["winner"]["claimed"] == 2
     assert cells["all pairs"]["calls"] == 10 * 100
     assert cells["winner"]["calls"] < cells["1,500 duels"]["calls"] == 1500
+    titles = [title for title, _ in tables(summarise(rows))]
+    assert titles == ["Calls among 5 systems (medians), delta = .05", "Errors over all worlds of 5 systems"]
     worse = summarise([row | {"correct": False} for row in rows])
     assert {error["policy"]: error["wrong_claims"] for error in worse["errors"]}["winner"] == 2
 

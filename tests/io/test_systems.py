@@ -109,7 +109,7 @@ def test_systems_may_have_features(tmp_path):
     ("content", "why"),
     [
         ("system,output\na,b\n", "no column 'input'"),
-        ("system,input,output\nold,q1,a\n", "at least two"),
+        ("system,input,output\nold,q1,a\n", "fewer than two systems: old"),
         ("system,input,output\nold,q1,a\nold,q2,a\nnew,q3,b\n", "'new' has the fewest outputs, 1 of 3"),
     ],
 )
@@ -141,8 +141,8 @@ def test_other_sources_and_kinds_are_refused(tmp_path):
         read_systems(3)
     with pytest.raises(InvalidInput, match="not a JSON record"):
         read_systems(written(tmp_path, "list.jsonl", "[1, 2]\n"))
-    with pytest.raises(InvalidInput, match="line 2: not JSON"):
-        read_systems(written(tmp_path, "torn.jsonl", '{"input": "a"}\n{"inp'))
+    with pytest.raises(InvalidInput, match=r"torn.jsonl, line 2: "):
+        read_systems(written(tmp_path, "torn.jsonl", '{"input": "a", "old": "x"}\n{"inp'))
     with pytest.raises(InvalidInput, match="leave out --kind"):
         read_systems(in_long_form(tmp_path)).problem("items")
     names = ("old", "new", "other")

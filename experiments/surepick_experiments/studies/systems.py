@@ -240,11 +240,14 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
-    """Calls in large and small worlds, and errors over all small ones."""
-    return [
-        ("Calls until the best system is claimed (medians), delta = .05", summary["cells"]),
-        (f"Errors over all worlds of {SMALL_SYSTEMS} systems", summary["errors"]),
-    ]
+    """Calls in large and small worlds, and errors over all small ones; in few columns, for a terminal."""
+    shown = ("kind", "lead", "policy", "runs", "calls", "claimed", "wrong_claims", "wrong", "lower_bound")
+    tables = []
+    for systems, group in groups(summary["cells"], "systems").items():
+        cells = [{name: cell[name] for name in shown} for cell in group]
+        tables.append((f"Calls among {systems[0]} systems (medians), delta = .05", cells))
+    errors = [{name: cell[name] for name in shown if name in cell} for cell in summary["errors"]]
+    return [*tables, (f"Errors over all worlds of {SMALL_SYSTEMS} systems", errors)]
 
 
 STUDY = Study(

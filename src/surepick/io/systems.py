@@ -92,7 +92,10 @@ def read_systems(
         ]
         given = list(about)
     if len(names) < 2:
-        raise InvalidInput(f"{table.source} has outputs of {len(names)} system; at least two are needed to compare.")
+        first = f" The first row that could not be used: {left_out[0]}" if left_out else ""
+        raise InvalidInput(
+            f"{table.source} has outputs of fewer than two systems: {', '.join(names) or 'none'}.{first}"
+        )
     left_out += _missing(table, names, given, texts)
     complete = tuple(name for name in given if all(texts.get((system, name)) for system in names))
     if not complete:

@@ -51,6 +51,9 @@ them would have proved a winner."""
 MOST_UNDECIDED = 100
 """Replies in a row that choose neither item, after which the search ends."""
 
+EQUAL = "[not asked: both texts are the same]"
+"""What the log has in place of a reply."""
+
 PER_TOKEN = 4
 """Characters of a token, where the server does not count them; heuristic."""
 
@@ -188,6 +191,7 @@ class LanguageModel:
         """What was asked and what came back, in a sentence."""
         parts = [f"{self.server.calls:,} calls", f"{self.counts['cached']:,} replies from the cache"]
         parts += [f"{self.counts[kind]:,} {kind}" for kind in ("unreadable", "refused") if self.counts[kind]]
+        parts += [f"{self.counts['equal']:,} ties of equal texts without a call"] if self.counts["equal"] else []
         example = f", such as {self.example!r}" if self.example else ""
         return f"{self.model}: {', '.join(parts)}{example}."
 
@@ -199,6 +203,9 @@ class LanguageModel:
 
     async def _ask(self, question: Question, asked: list[Asking]) -> Reply:
         """One answer from one call, or from two in both orders."""
+        if asked[0].prompt.first == asked[0].prompt.second:  # systems often write the same; a call could not say more
+            self.counts["equal"] += 1
+            return ModelReply("tie", self.model, None if self.price_in is None else 0.0, raw=EQUAL)
         readings: list[Reading] = []
         try:
             for asking in asked:
