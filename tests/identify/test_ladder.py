@@ -9,8 +9,8 @@ import pytest
 from surepick.checks import Check
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify import Anytime, Problem, RageGlm, Status, Verdict, Winner, default_assumption, policy_for
-from surepick.identify.ladder import questioned
+from surepick.identify import Anytime, Problem, RageGlm, Status, Verdict, Winner
+from surepick.identify.ladder import default_assumption, policy_for, questioned
 from surepick.session import Question, Session, find_best
 
 SCORES = {"a": 2.0, "b": 0.6, "c": 0.0, "d": -0.5, "e": -1.2, "f": -2.0}

@@ -59,8 +59,7 @@ def ask(
     from rich.console import Console
 
     from surepick.cli.display import BackgroundForecast
-    from surepick.identify import default_assumption, policy_for
-    from surepick.identify.ladder import has_features
+    from surepick.identify.ladder import default_assumption, has_features, policy_for
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
     from surepick.session import AskLoop

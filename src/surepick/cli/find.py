@@ -213,8 +213,7 @@ def find(
 
     from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput, MissingExtra
-    from surepick.identify import default_assumption
-    from surepick.identify.ladder import LADDER_POLICIES
+    from surepick.identify.ladder import LADDER_POLICIES, default_assumption
     from surepick.io.votes import read_votes
     from surepick.judges import (
         LanguageModel,
@@ -399,7 +398,7 @@ def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, jso
 
 def ending_policy(problem: "Problem", assume: Assumption | None, *, warm: bool = False) -> str:
     """The name of the policy that ends the search by this claim, or by the default one."""
-    from surepick.identify import default_assumption, policy_for
+    from surepick.identify.ladder import default_assumption, policy_for
 
     if warm and assume is None:
         return "anytime"  # only its predictions know what to do with old votes

@@ -7,7 +7,6 @@ docs/assumptions.md and docs/anytime.md.
 """
 
 from surepick.identify.anytime.policy import Anytime
-from surepick.identify.ladder import ASSUMPTIONS, Assumption, Ladder, default_assumption, policy_for
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.problem import Problem
 from surepick.identify.simulation import DrawnAnswers, PlanJudge, run
@@ -18,9 +17,7 @@ from surepick.identify.verdict import Claim, Forecast, Rival, Status, Verdict
 from surepick.identify.winner import Winner
 
 __all__ = [
-    "ASSUMPTIONS",
     "Anytime",
-    "Assumption",
     "CannotClose",
     "Claim",
     "Draft",
@@ -28,7 +25,6 @@ __all__ = [
     "Elimination",
     "Forecast",
     "GOptimal",
-    "Ladder",
     "Passive",
     "Plan",
     "PlanJudge",
@@ -43,7 +39,5 @@ __all__ = [
     "Verdict",
     "Wait",
     "Winner",
-    "default_assumption",
-    "policy_for",
     "run",
 ]

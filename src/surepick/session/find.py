@@ -9,16 +9,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
-from surepick.identify import (
-    Assumption,
-    PlanJudge,
-    Policy,
-    Problem,
-    Verdict,
-    default_assumption,
-    policy_for,
-    run,
-)
+from surepick.identify import PlanJudge, Policy, Problem, Verdict, run
+from surepick.identify.ladder import Assumption, default_assumption, policy_for
 from surepick.session.question import Question
 from surepick.session.repeats import Repeats
 from surepick.session.session import Session

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
-from surepick.identify import Assumption, Problem, default_assumption, policy_for
-from surepick.identify.ladder import LADDER_POLICIES, compares
+from surepick.identify import Problem
+from surepick.identify.ladder import LADDER_POLICIES, Assumption, compares, default_assumption, policy_for
 from surepick.io.items import Kind
 from surepick.registry import policy_named
 from surepick.session import Session
