@@ -113,7 +113,7 @@ def test_raw_rows_are_read_in_order(tmp_path):
         (
             "votes.csv",
             "item_a,item_b,winner\na,b,left\n",
-            "line 2: the answer must be a, b, tie, skip, 1, 0 or",
+            "line 2: the answer must be a, b, tie, skip, a number from 0 to 1,",
         ),
         ("votes.csv", "item_a,item_b,winner\na,z,a\n", "line 2: there is no item 'z'"),
         ("votes.csv", "item_a,item_b,winner\na,b,tie\n", "no decisive answer"),

@@ -304,7 +304,7 @@ def test_recorded_votes_run_out_and_rows_are_named(folder, order):
     (folder / "votes.csv").write_text(VOTES)
     fields = found(folder / "items.csv", "--answers", folder / "votes.csv", "--order", order, code=1)
     assert fields["status"] == "votes ran out"
-    assert (fields["questions"], fields["ties"], fields["skips"], fields["remaining"]) == (3, 1, 1, 0)
+    assert (fields["questions"], fields["ties"], fields["skips"], fields["remaining"]) == (4, 1, 1, 0)
     lines = sorted(int(sentence.split("line ")[1].split(":")[0]) for sentence in fields["left_out"])
     assert lines == [3, 5, 6, 9]
 
@@ -377,7 +377,7 @@ def test_items_without_votes_are_left_out_with_a_sentence(folder, rng, words):
 def test_the_outcome_counts_the_votes(folder):
     (folder / "votes.csv").write_text(VOTES)
     result = CliRunner().invoke(app, ["find", str(folder / "items.csv"), "--answers", str(folder / "votes.csv")])
-    assert "5 votes, 3 counted: 1 tie, 1 skip." in result.output
+    assert "5 votes, 4 counted, 1 of them a tie: 1 skip." in result.output
 
 
 def test_votes_that_count_are_not_a_warm_start(folder, rng, capsys, monkeypatch):

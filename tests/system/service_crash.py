@@ -86,7 +86,7 @@ class Crowd:
         while not self.stopping.is_set():
             items = [{"name": name, "features": features} for name, features in FEATURES.items()]
             rule = RULES[len(self.studies) % len(RULES)]
-            body = {"title": "crash", "items": items, "lease": 5, "repeats": "independent"} | rule
+            body = {"title": "crash", "items": items, "lease": 5, "policy": "anytime", "repeats": "independent"} | rule
             study = (await self.insist("POST", "/studies", ADMIN, body)).json()["id"]
             self.studies.append(study)
             people = [await self.insist("POST", f"/studies/{study}/judges", ADMIN, {}) for _ in range(PER_STUDY)]

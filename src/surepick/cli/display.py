@@ -194,8 +194,11 @@ def _claim(outcome: Outcome, console: Console) -> Text:
         said = Text.assemble(("Not proved: ", "bold red"), best, f"{after} only if the assumptions hold.")
     elif verdict.status.decided:
         said.append(f" {certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)}")
-    none = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
-    besides = f" (and {' and '.join(none)})" if none else ""
+    counts = dict(outcome.without_decision)
+    ties = counts.pop("tie") if outcome.session.takes_scores else 0  # then they are among the answers
+    halves = f", {ties:,} of them {'a tie' if ties == 1 else 'ties'}" if ties else ""
+    none = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in counts.items() if number]
+    besides = f"{halves} (and {' and '.join(none)})" if none else halves
     cost = f", cost {outcome.spent:,.4g}" if outcome.spent else ""
     plural = "s" * (verdict.questions != 1)
     said.append(f" {verdict.questions:,} answer{plural}{besides}, {outcome.seconds:.1f} s{cost}.")
@@ -240,10 +243,15 @@ def _print_claims(console: Console, outcome: Outcome) -> None:
 def _votes_used(outcome: Outcome) -> str:
     """How many recorded votes count, and what became of the others."""
     assert outcome.recorded is not None
-    named = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in outcome.without_decision.items() if number]
+    counts = dict(outcome.without_decision)
+    ties = counts.pop("tie") if outcome.session.takes_scores else 0
+    named = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in counts.items() if number]
     if outcome.remaining:
         named.append(f"{outcome.remaining:,} not used")
-    counted = f"{len(outcome.recorded.said):,} votes, {outcome.verdict.questions:,} counted"
+    if outcome.session.uncounted:
+        named.append(f"{len(outcome.session.uncounted):,} repeated by the same judge")
+    halves = f", {ties:,} of them {'a tie' if ties == 1 else 'ties'}" if ties else ""
+    counted = f"{len(outcome.recorded.said):,} votes, {outcome.verdict.questions:,} counted{halves}"
     return f"{counted}: {', '.join(named)}." if named else f"{counted}."
 
 
