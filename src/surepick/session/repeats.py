@@ -26,7 +26,7 @@ SPACING = 20
 SPACING_SHARE = 0.5
 """... or this share of all questions that can be asked, where that is less."""
 
-MEMORY_LEVEL = 0.01
+MEMORY_LEVEL = 0.05
 """Chance of taking independent answers of a judge for remembered ones, if the beliefs about them are right."""
 
 
@@ -89,6 +89,10 @@ class JudgeHistory:
         wait = self.spacing if self.repeats == "spaced" else math.inf
         passed_over = {row for row, after in known.passed_over.items() if known.answers - after < wait}
         return frozenset(passed_over | {row for row in known.last if not self.counts(judge, row)})
+
+    def forgets(self, judge: str | None) -> bool:
+        """Whether this judge may be asked the same again later, when other questions lie between."""
+        return self.repeats == "spaced" and not self._judges[judge].memory.found(MEMORY_LEVEL)
 
     def last_said(self, judge: str | None, measurement: int) -> int:
         """The last answer of this judge to this question."""

@@ -395,18 +395,31 @@ class Session:
         """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._questions) + 1, 1])
-        if self.repeats != "independent" and without is None:
+        alone = self.repeats != "independent" and without is None
+        if alone:
             without = self.had_by(None) | {question.measurement for question in self.outstanding}
         if without is None:
             outcome = self.policy.plan(self._state, rng)
         else:
             outcome = cast("Any", self.policy).plan(self._state, rng, without=without)  # a policy of the ladder
+            if alone and isinstance(outcome, Wait) and outcome.exhausted and self._history.forgets(None):
+                outcome = self._meanwhile(without, rng) or outcome
         if isinstance(outcome, Plan):
             self._do({"event": "stage", **outcome.to_json()})
         elif isinstance(outcome, Verdict):
             self._conclude(outcome)
         self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
         return not isinstance(outcome, Wait)
+
+    def _meanwhile(self, without: Collection[int], rng: np.random.Generator) -> Plan | None:
+        """A question that lets time pass, until those which could decide have been forgotten; None if there is none."""
+        askable = np.setdiff1d(np.arange(len(self.problem.about)), list(without))
+        if not len(askable):
+            return None
+        counts = np.zeros(len(self.problem.about), dtype=np.int64)
+        counts[rng.choice(askable)] = 1
+        plan: Plan = cast("Any", self.policy).stage_of(self._state, counts)
+        return plan
 
     def _evaluate(self) -> None:
         """Tell the policy of answers filed since, and evaluate the stages that are answered now.
