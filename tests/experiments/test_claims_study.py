@@ -105,7 +105,7 @@ def test_a_sticky_person_repeats_the_answer_whichever_side_is_left() -> None:
 
 @pytest.mark.parametrize("repeats", ["once", "spaced"])
 def test_people_who_stick_to_their_answers_are_not_taken_for_proof(repeats: str) -> None:
-    task = {"claim": "winner", "world": "no features", "repeats": repeats, "block": 0, "runs": 4}
+    task = {"judge": "sticky", "claim": "winner", "world": "no features", "repeats": repeats, "block": 0, "runs": 4}
     rows = sticky.run_task(task, np.random.default_rng(3))
     assert all(row["nothing_left_to_ask"] and not row["wrong"] for row in rows)
     control = sticky.run_task(task | {"repeats": "independent"}, np.random.default_rng(3))

@@ -57,11 +57,11 @@ def test_the_disguised_winner_is_hidden_from_the_features() -> None:
 
 def test_half_beliefs() -> None:
     problem = make_world(DISGUISED, 12, 1.0, None, np.random.default_rng(5)).problem
-    assert len(OwnScores().start(problem).scores.covariance) == len(OWN_SCALES)
-    trusting = FeaturesAlone().start(problem).scores.covariance
-    assert len(trusting) == len(FEATURE_SCALES)
-    # Items' own scores have next to no variance: the rank is that of the features.
-    assert np.linalg.matrix_rank(trusting[0], tol=1e-3) == guess.DIMENSION
+    assert len(OwnScores().start(problem).scores.log_weights) == len(OWN_SCALES)
+    weights = FeaturesAlone().start(problem).scores.weights
+    trusted = [tau for weight, (_, tau) in zip(weights[len(OWN_SCALES) :], FEATURE_SCALES, strict=True) if weight > 0]
+    assert set(trusted) == {0.1}
+    assert weights[: len(OWN_SCALES)].max() == 0
 
 
 def test_recorded_votes_answer_by_their_shares(tmp_path: Path) -> None:

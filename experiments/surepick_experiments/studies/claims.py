@@ -50,7 +50,7 @@ TIES = 0.3
 """Share of answers "no difference"."""
 
 BUDGET = {"winner": 600, "features": 1500, PEEKING: 600}
-AMONG_EQUALS = 200
+AMONG_EQUALS = 150
 """Questions that end runs which cannot decide, and those among equals."""
 
 
@@ -262,16 +262,24 @@ FEWER = 4
 """For each run of "features" and of the control there are this many of "winner": they are slower, and fail often."""
 
 
+KNOWN = 0.6
+"""Probability with which the control claims to have expected what happened."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Peeking(Winner):
-    """Winner that predicts an answer once it knows it: the negative control."""
+    """Winner that says what it predicted once the answer is known: that who lost would lose. The negative control."""
 
     def update(self, state: WinnerState, stage: int, tally: Tally) -> WinnerState:
-        """Record the answers, and only then say what was predicted."""
+        """Record the answers, and only then fix the bets on them."""
         after = super().update(state, stage, tally)
         record = after.stages[stage]
         # `predict` uses every answer that is in, and by now these are.
-        shares = [after.predict(int(measurement)) for measurement in record.plan.measurements]
+        shares = []
+        for measurement, pulls, wins in zip(record.plan.measurements, record.pulls, record.wins, strict=True):
+            lost = 2 * wins < pulls
+            predicted = after.predict(int(measurement))
+            shares.append([min(share, 1 - KNOWN) if lost else max(share, KNOWN) for share in predicted])
         plan = replace(record.plan, memo={**record.plan.memo, "shares": shares})
         return after.with_stage(stage, replace(record, plan=plan))
 
@@ -284,8 +292,9 @@ def tasks(options: Options) -> list[Params]:
     cells += [("features", world, fewer) for world in WITH_FEATURES]
     return [
         {"claim": claim, "world": world, "block": number, "runs": min(block, count - number * block)}
+        for number in range(-(-runs // block))  # all cells by turns: rows of an interrupted study are of all of them
         for claim, world, count in cells
-        for number in range(-(-count // block))
+        if number * block < count
     ]
 
 

@@ -57,8 +57,8 @@ OWN = 0.5
 PRIOR = 2.0
 """Standard deviation of the log-odds of an answer, before any is in, for top-two Thompson sampling."""
 
-TRUSTING = 1e-3
-"""Standard deviation of items' own scores where the features are taken to explain everything."""
+TRUSTING = 0.1
+"""Prior deviation of items' own scores up to which the features are said to explain everything."""
 
 TRIES = 50
 """Samples of the posterior in search of a second item that may be best."""
@@ -169,13 +169,11 @@ class FeaturesAlone(Winner):
     def start(self, problem: Problem) -> WinnerState:
         """The state before the first question; as it is where there are no features."""
         state = super().start(problem)
-        guided = state.scores.covariance[len(OWN_SCALES) :]
-        if not len(guided):
+        trusted = [False for _ in OWN_SCALES] + [tau <= TRUSTING for _, tau in FEATURE_SCALES]
+        if len(state.scores.log_weights) < len(trusted):
             return state
-        own = np.array([tau**2 for _, tau in FEATURE_SCALES])[:, None, None] * np.eye(len(problem.items))
-        covariance = guided - own + TRUSTING**2 * np.eye(len(problem.items))
-        beliefs = ItemScores(np.zeros(covariance.shape[:2]), covariance, np.zeros(len(covariance)))
-        return replace(state, scores=beliefs)
+        # However well the other scales predict, they are never believed.
+        return replace(state, scores=replace(state.scores, log_weights=np.where(trusted, 0.0, -1e9)))
 
 
 def by_policy(make: Callable[..., Policy[Any]], world: Preferences, seed: int) -> list[int]:
@@ -257,8 +255,8 @@ def tasks(options: Options) -> list[Params]:
         settings = [{"world": world, "items": 0, "gap": 0.0, "data": options.data} for world in (RECORDED, LOOK_ALIKE)]
     return [
         setting | {"run": number, "methods": list(chosen)}
+        for number in range(options.runs or 100)  # all worlds by turns: rows of an interrupted study are of all of them
         for setting in settings
-        for number in range(options.runs or 100)
     ]
 
 

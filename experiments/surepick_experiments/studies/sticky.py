@@ -2,8 +2,8 @@
 
 Their repeated answers are no evidence, and given the first one neither claim allows for them (docs/assumptions.md,
 "Repeated answers"). A session that counts each question once must not be wrong more often than delta, and says why it
-ends where it cannot decide. One that counts spaced repeats has to notice that they are remembered. One that takes them
-for independent is the control: it must be wrong too often.
+ends where it cannot decide. One that counts spaced repeats has to notice that they are remembered, and must not say so
+of people who answer afresh. One that takes all for independent is the control: it must be wrong too often.
 """
 
 from collections.abc import Callable
@@ -48,27 +48,36 @@ def colours(rng: np.random.Generator) -> tuple[Problem, Floats]:
     return taste.problem, taste.scores
 
 
-SETTINGS: dict[tuple[str, str], Callable[[np.random.Generator], tuple[Problem, Floats]]] = {
-    ("winner", "no features"): plain,
-    ("winner", "colours"): colours,
-    ("features", "colours"): colours,
+WORLDS: dict[str, Callable[[np.random.Generator], tuple[Problem, Floats]]] = {
+    "no features": plain,
+    "colours": colours,
 }
-"""By claim and world."""
+
+STICKY, AFRESH = "sticky", "afresh"
+
+SETTINGS = (
+    *((STICKY, "winner", "no features", repeats) for repeats in REPEATS),
+    (AFRESH, "winner", "no features", "spaced"),
+    *((STICKY, "winner", "colours", repeats) for repeats in REPEATS),
+    *((STICKY, "features", "colours", repeats) for repeats in REPEATS),
+)
+"""Who answers, the claim, the world, and which repeats count."""
 
 
 @dataclass(eq=False)
 class StickyPerson:
-    """Draws the first answer to each pair from the scores, and gives it again ever after."""
+    """Draws the first answer to each pair from the scores, and gives it again ever after; or not, as the control."""
 
     problem: Problem
     scores: Floats
     rng: np.random.Generator
+    remembers: bool = True
     said: dict[int, int] = field(default_factory=dict)
     """By measurement: 1 for the first item of the problem's pair."""
 
     def __call__(self, question: Question) -> int:
         """1 for the item shown first."""
-        if question.measurement not in self.said:
+        if question.measurement not in self.said or not self.remembers:
             first, second = self.problem.about[question.measurement]
             chance = float(probability_of_yes(self.scores[first] - self.scores[second]))
             self.said[question.measurement] = int(self.rng.random() < chance)
@@ -79,29 +88,23 @@ def tasks(options: Options) -> list[Params]:
     """Blocks of people for each setting and each way of counting repeats; 100 people each by default."""
     people, block = options.runs or 100, 10
     return [
-        {
-            "claim": claim,
-            "world": world,
-            "repeats": repeats,
-            "block": number,
-            "runs": min(block, people - number * block),
-        }
-        for claim, world in SETTINGS
-        for repeats in REPEATS
+        {"judge": judge, "claim": claim, "world": world, "repeats": repeats}
+        | {"block": number, "runs": min(block, people - number * block)}
+        for judge, claim, world, repeats in SETTINGS
         for number in range(-(-people // block))
     ]
 
 
 def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
     """A block of people."""
-    known = {name: task[name] for name in ("claim", "world", "repeats")}
+    known = {name: task[name] for name in ("judge", "claim", "world", "repeats")}
     rows = []
     for _ in range(task["runs"]):
         seed = int(rng.integers(2**31))
-        problem, scores = SETTINGS[task["claim"], task["world"]](np.random.default_rng([seed, 3]))
+        problem, scores = WORLDS[task["world"]](np.random.default_rng([seed, 3]))
         policy = policy_for(problem, task["claim"], delta=DELTA)
         session = Session(problem, policy, repeats=task["repeats"], seed=seed)
-        judge = StickyPerson(problem, scores, np.random.default_rng(seed))
+        judge = StickyPerson(problem, scores, np.random.default_rng(seed), task["judge"] == STICKY)
         AskLoop(session, FunctionJudge(judge), budget=BUDGET).run()
         verdict = session.verdict()
         # "No winner" is said to be proved as well, and every taste here has one.
@@ -129,14 +132,14 @@ COUNTED = ("decided", "stands", "no_winner", "wrong", "nothing_left_to_ask", "me
 
 def summarise(rows: list[Row]) -> dict[str, Any]:
     """How often each thing happened, and whether verdicts that stand are wrong more often than delta beyond doubt."""
-    grouped = groups(rows, "claim", "world", "repeats")
+    grouped = groups(rows, "judge", "claim", "world", "repeats")
     level = FALSE_ALARM / len(grouped)
     cells = []
-    for (claim, world, repeats), group in grouped.items():
+    for (judge, claim, world, repeats), group in grouped.items():
         counts = {name: sum(row[name] for row in group) for name in COUNTED}
         wrong, people = counts["wrong"], len(group)
         cells.append(
-            {"claim": claim, "world": world, "repeats": repeats, "people": people}
+            {"judge": judge, "claim": claim, "world": world, "repeats": repeats, "people": people}
             | counts
             | {"error_high": exact_limits(wrong, people)[1], "broken": bool(binom.sf(wrong - 1, people, DELTA) < level)}
             | {name: float(np.median([row[name] for row in group])) for name in ("questions", "left")}
