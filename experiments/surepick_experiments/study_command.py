@@ -19,7 +19,9 @@ def study(
     items: Annotated[int | None, typer.Option(help="Number of items.")] = None,
     gap: Annotated[float | None, typer.Option(help="Gap between best and second, in log-odds.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder of the UT-Zap50K files, for zappos and insight.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the UT-Zap50K files (zappos, insight) or of recorded votes (guess).")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     engine: Annotated[Engine, typer.Option(help="local processes, or a ray or dask cluster.")] = "local",
     address: Annotated[

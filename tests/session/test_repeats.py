@@ -7,7 +7,7 @@ import pytest
 
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Problem, RageGlm, Status, Winner
-from surepick.session import Session, find_best
+from surepick.session import Question, Session, find_best
 from surepick.session.repeats import SPACING, JudgeHistory
 
 PROBLEM = Problem.from_pairs(["a", "b", "c", "d"])
@@ -92,7 +92,22 @@ def test_independent_answers_are_not_taken_for_remembered_ones() -> None:
                 number, None, number % 4, int(rng.random() < 0.5), counted=True, expected=0.5 if number > 3 else None
             )
         found += not history.counts(None, 0)
-    assert found <= 11  # at most 4 are expected; P(Binomial(400, .01) > 11) < .001
+    assert found <= 34  # at most 20 are expected; P(Binomial(400, .05) > 34) < .002
+
+
+def test_one_person_who_answers_afresh_is_asked_on_until_the_winner_is_proved() -> None:
+    """Where all that could decide was asked lately, other questions let time pass; the search used to end there."""
+    session = Session(PROBLEM, Winner(), repeats="spaced", seed=2)
+    rng, strength = np.random.default_rng(2), {"a": 3.0, "b": 0.0, "c": -0.5, "d": -1.0}
+
+    def answer(question: Question) -> int:
+        gap = strength[str(question.first)] - strength[str(question.second)]
+        return int(rng.random() < 1 / (1 + np.exp(-gap)))
+
+    while session.answered < 300 and (questions := session.ask(1)):
+        session.tell(questions[0].id, answer(questions[0]))
+    verdict = session.verdict()
+    assert (verdict.status, verdict.best) == (Status.CERTAIN, "a")
 
 
 class TestStickyPeople:

@@ -92,7 +92,7 @@ def preferences(world: str, items: int, gap: float, rng: np.random.Generator) ->
     """A random world of this kind."""
     if world == PEOPLE:
         taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
-        return Preferences(taste.problem, _bradley_terry(taste.scores))
+        return Preferences(taste.problem, bradley_terry(taste.scores))
     if world == CIRCLE:
         # Item 0 wins by the gap. The others form a circle, an odd number of them, and each beats the half that follows.
         around = (np.arange(items)[None, :] - np.arange(items)[:, None]) % (items - 1)
@@ -103,10 +103,11 @@ def preferences(world: str, items: int, gap: float, rng: np.random.Generator) ->
     scores = np.sort(rng.normal(0, SPREAD, items))[::-1]
     scores[0] = scores[1] + gap
     features = np.eye(items) if world == PLAIN else rng.normal(size=(items, DIMENSION))
-    return Preferences(Problem.from_pairs(features), _bradley_terry(rng.permutation(scores)))
+    return Preferences(Problem.from_pairs(features), bradley_terry(rng.permutation(scores)))
 
 
-def _bradley_terry(scores: Floats) -> Floats:
+def bradley_terry(scores: Floats) -> Floats:
+    """The probability that the item of the row beats the item of the column."""
     return np.asarray(probability_of_yes(scores[:, None] - scores[None, :]))
 
 

@@ -31,7 +31,7 @@ SPACING = 20
 SPACING_SHARE = 0.5
 """... or this share of all questions that can be asked, where that is less."""
 
-MEMORY_LEVEL = 0.01
+MEMORY_LEVEL = 0.05
 """Chance of taking independent answers of a judge for remembered ones, if the beliefs about them are right."""
 
 
@@ -106,6 +106,10 @@ class JudgeHistory:
             for asked in passed_over | {asked for asked in known.last if not self.counts(judge, asked)}
         )
         return frozenset(measurement for measurement, times in had.items() if times >= self.inputs)
+
+    def forgets(self, judge: str | None) -> bool:
+        """Whether this judge may be asked the same again later, when other questions lie between."""
+        return self.repeats == "spaced" and not self._judges[judge].memory.found(MEMORY_LEVEL)
 
     def last_said(self, judge: str | None, asked: Asked) -> float:
         """The last answer of this judge to this question."""

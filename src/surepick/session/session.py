@@ -445,7 +445,8 @@ class Session:
         """Let the policy plan; returns whether the log has grown by a stage or the verdict."""
         self._evaluate()
         rng = np.random.default_rng([self.seed, len(self._record.questions) + 1, 1])
-        if self.repeats != "independent" and without is None:
+        alone = self.repeats != "independent" and without is None
+        if alone:
             # The same pair on another input is another question, so there open ones do not matter.
             out = () if self.problem.inputs else self.outstanding
             without = self.had_by(None) | {question.measurement for question in out}
@@ -453,6 +454,8 @@ class Session:
             outcome = self.policy.plan(self._state, rng)
         else:
             outcome = cast("Any", self.policy).plan(self._state, rng, without=without)  # a policy of the ladder
+            if alone and isinstance(outcome, Wait) and outcome.exhausted and self._record.history.forgets(None):
+                outcome = self._meanwhile(without, rng) or outcome
         if isinstance(outcome, Plan):
             event = {"event": "stage", **outcome.to_json()}
             self._do(event | {"link": self.chain.next(event, self._record.stages, self._evaluated)})
@@ -460,6 +463,16 @@ class Session:
             self._conclude(outcome)
         self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
         return not isinstance(outcome, Wait)
+
+    def _meanwhile(self, without: Collection[int], rng: np.random.Generator) -> Plan | None:
+        """A question that lets time pass, until those which could decide have been forgotten; None if there is none."""
+        askable = np.setdiff1d(np.arange(len(self.problem.about)), list(without))
+        if not len(askable):
+            return None
+        counts = np.zeros(len(self.problem.about), dtype=np.int64)
+        counts[rng.choice(askable)] = 1
+        plan: Plan = cast("Any", self.policy).stage_of(self._state, counts)
+        return plan
 
     def _evaluate(self) -> None:
         """Tell the policy of answers filed since, and evaluate the stages that are answered now.
