@@ -7,7 +7,7 @@ import pytest
 
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Problem, RageGlm, Status, Winner
-from surepick.session import Question, Session, find_best
+from surepick.session import Session, find_best
 from surepick.session.repeats import SPACING, JudgeHistory
 
 PROBLEM = Problem.from_pairs(["a", "b", "c", "d"])
@@ -97,17 +97,16 @@ def test_independent_answers_are_not_taken_for_remembered_ones() -> None:
 
 def test_one_person_who_answers_afresh_is_asked_on_until_the_winner_is_proved() -> None:
     """Where all that could decide was asked lately, other questions let time pass; the search used to end there."""
-    session = Session(PROBLEM, Winner(), repeats="spaced", seed=2)
-    rng, strength = np.random.default_rng(2), {"a": 3.0, "b": 0.0, "c": -0.5, "d": -1.0}
-
-    def answer(question: Question) -> int:
-        gap = strength[str(question.first)] - strength[str(question.second)]
-        return int(rng.random() < 1 / (1 + np.exp(-gap)))
-
-    while session.answered < 300 and (questions := session.ask(1)):
-        session.tell(questions[0].id, answer(questions[0]))
-    verdict = session.verdict()
-    assert (verdict.status, verdict.best) == (Status.CERTAIN, "a")
+    strength = {"a": 3.0, "b": 0.0, "c": -0.5, "d": -1.0}
+    verdicts = []
+    for seed in range(5):
+        session, rng = Session(PROBLEM, Winner(), repeats="spaced", seed=seed), np.random.default_rng(seed)
+        while session.answered < 300 and (questions := session.ask(1)):
+            gap = strength[str(questions[0].first)] - strength[str(questions[0].second)]
+            session.tell(questions[0].id, int(rng.random() < 1 / (1 + np.exp(-gap))))
+        verdicts.append(session.verdict())
+    # One of them agrees with earlier answers so often that it is taken for memory, which ends without a verdict.
+    assert sum(verdict.status is Status.CERTAIN and verdict.best == "a" for verdict in verdicts) >= 4
 
 
 class TestStickyPeople:
