@@ -22,10 +22,11 @@ SET: dict[str, Any] = {
     "data": "somewhere",
 }
 CONTEXTUAL = {"contextual": ("greedy",), "horizon": ("sup-logistic-tuned",)}
+METHODS = CONTEXTUAL | {"guess": ("top-two",)}
 
 
 def value(study: str, option: str) -> Any:
-    return CONTEXTUAL.get(study, SET[option]) if option == "policies" else SET[option]
+    return METHODS.get(study, SET[option]) if option == "policies" else SET[option]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -41,9 +41,9 @@ def test_comparisons_end_by_winner_and_count_first_answers_by_default(service: I
 def test_no_judge_has_the_same_pair_twice_and_everybody_is_served(service: InProcessService) -> None:
     one = begin(service)
     judges = [service.judge(one, name) for name in ("ann", "bob", "cy")]
-    had = rounds(service, judges, 6)
-    assert [len(pairs) for pairs in had] == [3, 3, 3]  # of three items there are three pairs
-    assert service.get(f"/studies/{one}")["answers"] == 9
+    had = rounds(service, judges, 8)
+    assert all(2 <= len(pairs) <= 3 for pairs in had)  # of three pairs one may tell nothing
+    assert service.get(f"/studies/{one}")["answers"] == sum(len(pairs) for pairs in had)
     assert all(judge.lease(1)["exhausted"] for judge in judges)
     assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []
 
@@ -80,7 +80,7 @@ def test_a_question_that_nobody_present_can_take_does_not_stop_the_study(service
     cy = service.judge(one, "cy")
     rounds(service, [cy], 8)
     service.planner.round()
-    assert service.get(f"/studies/{one}")["verdict"]["questions"] >= 5
+    assert service.get(f"/studies/{one}")["verdict"]["questions"] >= 4  # two of ann, and two of cy behind it
 
 
 def test_spaced_is_refused(service: InProcessService) -> None:

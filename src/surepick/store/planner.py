@@ -265,9 +265,9 @@ class Planner:
         self._publish(study, lease, asked, lease.session.final, notice=notice)
 
     def _ask_judges(self, study: str, lease: StudyLease, wanted: int) -> None:
-        """The same where no judge is asked the same twice: for each judge who waits, what that judge has not had.
+        """The same where no judge is asked the same twice: for each judge who is there, what that judge has not had.
 
-        What remains of `wanted` is for whoever comes: everything that is new to one of the judges who answered lately.
+        While nobody is there, `wanted` questions are ready for whoever comes.
         """
         session = lease.session
         with self._database.reading() as connection:
@@ -277,12 +277,17 @@ class Planner:
         asked: list[Question] = []
         exhausted: dict[str, bool] = {}
         for judge, wishes in needs.wishes.items():
-            asked += session.ask(wishes, without=needs.had[judge])
+            had = set(needs.had[judge])
+            for _ in range(wishes):
+                new = session.ask(1, without=had)
+                had |= {question.measurement for question in new}
+                asked += new
             exhausted[judge] = session.exhausted
-        if not any(exhausted.values()):
-            asked += session.ask(max(wanted - len(asked), 1), without=needs.had_by_all)
-        # A judge for whom nothing is left does not keep others waiting: a new one may ask at any time.
-        lease.waits = len(asked) < wanted and not any(exhausted.values()) and not session.exhausted
+        if not needs.had:
+            asked = session.ask(wanted)
+        # It waits for answers only if questions are out with judges. Ready ones that nobody can take are withdrawn
+        # soon, and a judge for whom nothing is left does not keep a new one waiting.
+        lease.waits = bool(needs.wishes) and not (asked or needs.ready or any(exhausted.values()))
         if any(exhausted.values()):
             lease.exhausted_since = lease.exhausted_since or self._clock()
         self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=needs.unclaimable)

@@ -11,7 +11,7 @@ from surepick.store import log
 from surepick.store.question_queue import WISH_SECONDS
 from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, judges, messages, questions, studies
 
-UNCLAIMED_SECONDS = 120.0
+UNCLAIMED_SECONDS = 2.0
 """A question that has been ready for this long, and that no judge who is there may take, is skipped."""
 
 READY = 3
@@ -75,14 +75,12 @@ class JudgeNeeds:
     had: dict[str, frozenset[int]]
     """By judge, the measurements not to be asked: answered before, or held now."""
     wishes: dict[str, int]
-    """Questions that judges wait for, without those who have had all that helps."""
+    """Questions to plan for each judge: those waited for, or one for whom nothing is ready; none for judges who have
+    had all that helps."""
+    ready: int
+    """Questions that nobody has taken yet."""
     unclaimable: tuple[int, ...]
     """Old ready questions that none of these judges may take: they would keep all later ones from being evaluated."""
-
-    @property
-    def had_by_all(self) -> frozenset[int]:
-        """What is new to nobody."""
-        return frozenset.intersection(*self.had.values()) if self.had else frozenset()
 
 
 def judges_present(connection: sa.Connection, study: str, phase: int, now: float, session: Session) -> JudgeNeeds:
@@ -92,11 +90,20 @@ def judges_present(connection: sa.Connection, study: str, phase: int, now: float
     taken: dict[str, set[int]] = {}
     for judge, measurement in connection.execute(_taken, known):
         taken.setdefault(judge, set()).add(measurement)
-    unclaimed = connection.execute(_unclaimed, known | {"before": now - UNCLAIMED_SECONDS}).all()
+    ready = connection.execute(_unclaimed, known).all()
     had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
-    wishes = {row.id: row.wishes for row in present if row.wishes and not row.exhausted}
-    stuck = [row.number for row in unclaimed if had and all(row.measurement in mine for mine in had.values())]
-    return JudgeNeeds(had, wishes, tuple(stuck))
+    # Each judge is counted on to take the first ready question that is new to that judge.
+    free, wishes = list(ready), dict[str, int]()
+    for row in present:
+        next_one = next((question for question in free if question.measurement not in had[row.id]), None)
+        if next_one is not None:
+            free.remove(next_one)
+        lacking = max(row.wishes, 1) - (next_one is not None)
+        if lacking > 0 and not row.exhausted:
+            wishes[row.id] = lacking
+    old = [row for row in ready if row.planned < now - UNCLAIMED_SECONDS]
+    stuck = [row.number for row in old if had and all(row.measurement in mine for mine in had.values())]
+    return JudgeNeeds(had, wishes, len(ready), tuple(stuck))
 
 
 _askable = sa.and_(studies.c.state == "running", studies.c.decided.is_(None))
@@ -171,12 +178,15 @@ _taken = sa.select(questions.c.judge, questions.c.measurement).where(
     questions.c.judge.is_not(None),
     questions.c.answered.is_(False),
 )
-_unclaimed = sa.select(questions.c.number, questions.c.measurement).where(
-    questions.c.study == sa.bindparam("the_study"),
-    questions.c.phase == sa.bindparam("the_phase"),
-    QUESTION_LEASE.never_claimed,
-    questions.c.answered.is_(False),
-    questions.c.planned < sa.bindparam("before"),
+_unclaimed = (
+    sa.select(questions.c.number, questions.c.measurement, questions.c.planned)
+    .where(
+        questions.c.study == sa.bindparam("the_study"),
+        questions.c.phase == sa.bindparam("the_phase"),
+        QUESTION_LEASE.never_claimed,
+        questions.c.answered.is_(False),
+    )
+    .order_by(questions.c.number)
 )
 _supply_of_all = sa.select(studies.c.id, studies.c.phase, _demand, _ready, _recent).where(_askable)
 _supply = _supply_of_all.where(PLANNER_LEASE.available)
