@@ -60,8 +60,8 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
     if alarm:
         sentence = (
             "The answers do not follow the model: no weights of the features explain them as well as each item or "
-            "question by itself does. The verdict is about the nearest model, and its guarantee does not hold; add "
-            "features that matter, or give each item a score of its own."
+            'question by itself does. The claim "features" is then about the nearest model and not proved. Add '
+            'features that matter, or rely on the claim "winner", which does not need them.'
         )
     else:
         sentence = f"Nothing in {len(counted):,} answers speaks against the model so far."

@@ -245,8 +245,8 @@ def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
 def exhausted(judged: Collection[int], left: int) -> Wait:
     """What to say where the next judge has had every question that could decide."""
     return Wait(
-        f"This judge has answered all {len(judged):,} questions that could decide, each once, and {left} items are "
-        "left; repeated answers of one judge do not count. Ask somebody else, or trust the features.",
+        f"This judge has had every question that could decide ({len(judged):,} in all), and {left} items are left; "
+        "another answer of this judge to one of them would not count now. Ask somebody else, or trust the features.",
         exhausted=True,
     )
 
