@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from in_process_service import InProcessService
 from surepick.cli import app
 from surepick.service.dashboard_worker import update_insights
-from surepick.session import Session
+from surepick.session.record import Record
 from surepick.store import Planner, log, studies
 from surepick.store.schema import messages, questions
 from surepick.store.verify import verify
@@ -204,14 +204,14 @@ def test_a_message_that_breaks_the_session_is_quarantined_too(
     first, second = judge.lease(2)["questions"]
     judge.answer(first["id"], "a")
     judge.answer(second["id"], "a")
-    count = Session._count
+    count = Record._count
 
-    def fragile(self: Session, question: int, answer: int, by: int) -> None:
+    def fragile(self: Record, question: int, answer: int, by: int) -> None:
         if question == 1:
             raise ZeroDivisionError("a bug")
         count(self, question, answer, by)
 
-    monkeypatch.setattr(Session, "_count", fragile)
+    monkeypatch.setattr(Record, "_count", fragile)
     service.planner.round()
     service.planner.round()
     shown = service.get(f"/studies/{one}")
