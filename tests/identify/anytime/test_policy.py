@@ -282,11 +282,11 @@ class TestUse:
         assert tied.correct(verdict)
         assert len(verdict.surviving) == 3  # a passed rival may still be the best
 
-    def test_the_budget_ends_with_the_surviving_items_and_a_p_value(self) -> None:
+    def test_the_budget_ends_with_the_surviving_items_and_how_likely_the_leader_is(self) -> None:
         world = small(1)
         verdict = run(world.problem, Anytime(budget=20), world.judge(1))
         assert (verdict.status, verdict.questions) == (Status.BUDGET_SPENT, 20)
-        assert "p-value" in verdict.reason
+        assert "with probability about" in verdict.reason
         assert world.best in verdict.surviving
 
     def test_the_posterior_rule_is_called_a_heuristic(self) -> None:

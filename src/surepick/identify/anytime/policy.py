@@ -28,6 +28,7 @@ from surepick.identify.anytime.stopping import (
     THOROUGH,
     RivalBounds,
     all_rival_bounds,
+    chance_of_best,
     evaluate,
     evaluate_posterior,
     passed_rivals,
@@ -216,8 +217,8 @@ class Anytime:
         if self.epsilon == 0:  # otherwise a passed rival may still be the best
             alive = np.sort(np.append(bounds.items[~bounds.passed(state)], leader))
         reason = (
-            f"{len(alive)} items are not excluded; the anytime-valid p-value of the weakest rival is "
-            f"{claims.p_value(state, bounds):.2g}."
+            f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best with probability "
+            f"about {chance_of_best(state):.2f} (heuristic)."
         )
         return self._say(state, Status.OPEN, leader, alive, bounds, reason)
 

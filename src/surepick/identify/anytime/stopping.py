@@ -265,8 +265,18 @@ def evaluate_posterior(state: State) -> Evaluation:
     _, promised = estimated_evidence(state)
     if not state.plug_in.pulls.any():
         return Evaluation(promised)
+    return Evaluation(promised, decided=bool(np.sum(_chances_ahead(state)) <= state.delta))
+
+
+def _chances_ahead(state: State) -> Floats:
+    """For each rival of the leader the posterior probability (Laplace) that it is better."""
     nats = state.nats(state.leader)
-    return Evaluation(promised, decided=bool(np.sum(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)]))) <= state.delta))
+    return np.asarray(ndtr(-np.sqrt(2 * nats[np.isfinite(nats)])))
+
+
+def chance_of_best(state: State) -> float:
+    """About the posterior probability that the leader is the best: a product, as if its rivals were independent."""
+    return float(np.prod(1 - _chances_ahead(state)))
 
 
 def evaluate(state: State) -> Evaluation:
