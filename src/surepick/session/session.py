@@ -38,6 +38,9 @@ FORMAT = 3
 ON_AVERAGE = "To win is to win on average over these {:,} inputs, of which each question shows one, drawn at random"
 """What comparisons of systems are about; docs/systems.md."""
 
+MOST_CHECKED = 300
+"""In more coordinates the checks would take longer than the search; `Session.checks` runs them whatever it takes."""
+
 LEAST_EXPECTED = 1e-3
 """No repeated answer is expected to agree with a smaller chance: one surprise must not prove memory."""
 
@@ -395,7 +398,7 @@ class Session:
         """Log the final verdict with all claims, and what the checks say of their assumptions."""
         result = replace(result, assumptions=(*result.assumptions, *self._about_questions))
         result = replace(result, known_claims=self._claims(result))
-        if result.status.decided:
+        if result.status.decided and self.problem.items.shape[1] <= MOST_CHECKED:
             result = questioned(result, self.checks())
         self._do({"event": "verdict", **result.to_json()})
 
