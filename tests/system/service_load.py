@@ -253,7 +253,7 @@ def bare(port: int, count: int) -> list[tuple[Connection, Cycle]]:
 
 
 def memory_over(service: RunningService, people: list[tuple[Connection, Cycle]], answers: int) -> list[Any]:
-    """What the processes use after each tenth of so many answers."""
+    """What the processes use after each tenth of this many answers."""
     seen: list[Any] = [{"answers": 0, "megabytes": memory(service)}]
     given = 0.0
     while given < answers:

@@ -22,7 +22,7 @@ READ_BY_PROOF = ("restart", "predictions", "shares", "leader", "spread")
 """Entries of memos that certificates show, so that no hash can stand for other ones."""
 
 
-class Counted(Protocol):
+class CountedStage(Protocol):
     """A stage with its answers."""
 
     @property
@@ -50,14 +50,14 @@ class Chain:
     stages: list[Mapping[str, Any]] = field(default_factory=list)
     """The events of the stages, with the links that were logged."""
 
-    def next(self, event: Mapping[str, Any], stages: Sequence[Counted], counted: int) -> str:
+    def next(self, event: Mapping[str, Any], stages: Sequence[CountedStage], counted: int) -> str:
         """The link of a stage that is planned now, after the answers to the first `counted` stages were counted."""
         previous = self.links[-1] if self.links else start_link(self.log[0]["policy"], self.log[0]["problem"])
         new = stages[self.counted[-1] if self.counted else 0 : counted]
         tallies = [_counted(stage.pulls.tolist(), stage.wins.tolist(), stage.partial) for stage in new]
         return next_link(previous, event["measurements"], event["pulls"], *_split(event["memo"]), tallies)
 
-    def append(self, event: Mapping[str, Any], stages: Sequence[Counted], counted: int) -> None:
+    def append(self, event: Mapping[str, Any], stages: Sequence[CountedStage], counted: int) -> None:
         """Note a stage that was planned."""
         self.links.append(self.next(event, stages, counted))
         self.counted.append(counted)

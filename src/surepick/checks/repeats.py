@@ -60,7 +60,7 @@ class MemoryEvidence:
 
 
 @dataclass(frozen=True)
-class Repeats:
+class JudgeRepeats:
     """One judge's repeated questions."""
 
     evidence: MemoryEvidence = MemoryEvidence()
@@ -68,10 +68,10 @@ class Repeats:
     agreed: int = 0
     expected: float = 0.0
 
-    def after(self, chance: float, agreed: bool) -> "Repeats":
+    def after(self, chance: float, agreed: bool) -> "JudgeRepeats":
         """With one more."""
         evidence = self.evidence.after(chance, agreed)
-        return Repeats(evidence, self.count + 1, self.agreed + agreed, self.expected + chance)
+        return JudgeRepeats(evidence, self.count + 1, self.agreed + agreed, self.expected + chance)
 
 
 def repeats(answers: Answers, *, level: float = 0.05) -> Check:
@@ -112,17 +112,17 @@ def repeats(answers: Answers, *, level: float = 0.05) -> Check:
     )
 
 
-def repeats_of(answers: Answers) -> dict[int, Repeats]:
+def repeats_of(answers: Answers) -> dict[int, JudgeRepeats]:
     """The repeats of each judge that has any; an answer is compared with the latest one before."""
     counted, judge = answers.counted, answers.judge[answers.decisive]
     asked, won = before(counted.place + len(counted.rows) * judge, counted.ones)
     chances = (won + STABLE * with_own_taste(answers)) / (asked + STABLE)
     latest: dict[tuple[int, int], int] = {}
-    result: dict[int, Repeats] = {}
+    result: dict[int, JudgeRepeats] = {}
     rows = zip(judge.tolist(), counted.place.tolist(), counted.ones.tolist(), chances.tolist(), strict=True)
     for number, place, one, yes in rows:
         last = latest.get((number, place))
         if last is not None:
-            result[number] = result.get(number, Repeats()).after(yes if last else 1 - yes, one == last)
+            result[number] = result.get(number, JudgeRepeats()).after(yes if last else 1 - yes, one == last)
         latest[number, place] = one
     return result

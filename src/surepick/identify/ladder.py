@@ -215,7 +215,7 @@ def questioned(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
         return replace(verdict, known_claims=claims, claimant=None)
     reason = (
         f"The answers contradict what this assumes ({', '.join(ends.refuted_by)}), so it is not proved. "
-        f"{_way_out(ends, claims)}"
+        f"{_way_out(claims)}"
     )
     return replace(
         verdict,
@@ -232,7 +232,7 @@ def _questioned_claim(claim: Claim, alarms: Sequence[Check]) -> Claim:
     return replace(claim, refuted_by=refuted_by, guarantee=Guarantee.HEURISTIC) if refuted_by else claim
 
 
-def _way_out(refuted: Claim, claims: Sequence[Claim]) -> str:
+def _way_out(claims: Sequence[Claim]) -> str:
     """The claim that does not need what was refuted, as a sentence."""
     other = next((claim for claim in claims if not claim.refuted_by), None)
     if other is None:

@@ -22,7 +22,7 @@ ENDINGS = ("answer", "tie", "skip", "undo")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class OtherMethods:
     """How many questions other ways need for the same task."""
 
     least: float | None
@@ -37,7 +37,7 @@ class Comparison:
         return {"lower_bound": self.least, "rage_glm_printed": self.printed, "every_question_once": self.pairs}
 
 
-def compare(world: World, *, delta: float, seed: int) -> Comparison:
+def compare(world: World, *, delta: float, seed: int) -> OtherMethods:
     """Compute the lower bound for this world and simulate RAGE-GLM in it; takes seconds."""
     problem = world.problem
     try:
@@ -50,8 +50,8 @@ def compare(world: World, *, delta: float, seed: int) -> Comparison:
         policy = RageGlmPrinted(delta=delta, kappa=world.kappa)
         printed = run(problem, policy, world.judge([seed, 3]), seed=seed)
     except SurepickError:
-        return Comparison(least, None, len(problem.measurements))
-    return Comparison(least, printed.questions if printed.status.decided else None, len(problem.measurements))
+        return OtherMethods(least, None, len(problem.measurements))
+    return OtherMethods(least, printed.questions if printed.status.decided else None, len(problem.measurements))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Outcome:
     spent: float = 0.0
     truth: str | None = None
     """The best item, where the judge was simulated and it is known."""
-    comparison: Comparison | None = None
+    comparison: OtherMethods | None = None
     recorded: Answers | None = None
     """The recorded votes as they were shown, where votes were replayed."""
     remaining: int | None = None
