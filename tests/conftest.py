@@ -1,5 +1,7 @@
 """Settings and small helpers shared by all tests."""
 
+import os
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,31 @@ settings.register_profile("surepick", derandomize=True, deadline=None, max_examp
 settings.load_profile("surepick")
 
 
-def pytest_configure() -> None:
+LIKE_WINDOWS = Path(__file__).parent / "support" / "like_windows"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--like-windows` takes away what Windows lacks; tests marked `posix`, which name it, are skipped."""
+    parser.addoption("--like-windows", action="store_true", help="run without termios, fork, nice and their like")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip tests that name what is taken away."""
+    for item in items:
+        if config.getoption("--like-windows") and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip("names termios, fork or nice"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take away what Windows lacks, if that is wanted, and drop outdated machine code."""
+    config.addinivalue_line("markers", "posix: names termios, fork, nice or signals that Windows lacks")
+    if config.getoption("--like-windows"):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(LIKE_WINDOWS), os.environ.get("PYTHONPATH"))))
+        runpy.run_path(str(LIKE_WINDOWS / "sitecustomize.py"))
+    _drop_old_machine_code()
+
+
+def _drop_old_machine_code() -> None:
     """Drop machine code older than any of its sources: numba compares it with a function's own file only."""
     package = Path(__file__).parent.parent / "src/surepick"
     newest = max((package / room / "kernels.py").stat().st_mtime for room in ("glm", "contextual"))

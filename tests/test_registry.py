@@ -1,7 +1,11 @@
 """Names of policies on the command line and in logs."""
 
+import pytest
+
 from surepick import RageGlm, interval_faury
+from surepick.errors import InvalidInput
 from surepick.glm import Tally
+from surepick.identify import Anytime
 from surepick.registry import POLICIES, policy_by_name, policy_from_json, policy_named
 
 
@@ -19,6 +23,7 @@ def test_every_policy_states_its_guarantee_and_assumptions() -> None:
     assert [name for name, tag in tags.items() if tag == "proved"] == [
         "anytime",
         "winner",
+        "posterior",
         "rage-glm",
         "rage-glm-halving",
         "passive",
@@ -41,3 +46,9 @@ def test_what_is_cited_with_a_constant_of_ours_says_so() -> None:
     assert str(found.guarantee) == "cited"
     assert "is our derivation" in found.statement
     assert "our derivation" in policy_named("rage-glm-2").statement
+
+
+def test_an_option_of_earlier_logs_is_read_or_refused():
+    assert policy_from_json({"name": "anytime", "delta": 0.1, "stop": "proved"}) == Anytime(delta=0.1)
+    with pytest.raises(InvalidInput, match="assume='population'"):
+        policy_from_json({"name": "anytime", "stop": "posterior"})

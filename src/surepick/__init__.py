@@ -30,6 +30,7 @@ _HOMES = (
     "baselines",
     "session",
     "judges",
+    "report",
 )
 """Where public names live, the quickest to import first."""
 
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
         GOptimal,
         Passive,
         Policy,
+        Population,
+        Posterior,
         Problem,
         RageGlm,
         Rival,
@@ -94,6 +97,7 @@ if TYPE_CHECKING:
     from surepick.io.systems import SystemTable, read_systems
     from surepick.io.vote_counts import count_votes
     from surepick.leaderboard import Leaderboard, LeaderboardRow, VoteCounts, rank_votes
+    from surepick.report import write_report
     from surepick.session import Comparison, ContextualSession, Question, Session, compare_two, find_best
 else:  # hidden from type checkers, for which every misspelt name would exist otherwise
 
@@ -148,6 +152,8 @@ __all__ = [
     "Passive",
     "PassivePrinted",
     "Policy",
+    "Population",
+    "Posterior",
     "Problem",
     "Question",
     "RageGlm",
@@ -197,5 +203,6 @@ __all__ = [
     "read_items",
     "read_systems",
     "verify_certificate",
+    "write_report",
     "xy_optimal",
 ]

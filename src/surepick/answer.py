@@ -2,16 +2,22 @@
 
 An answer is 1 (yes, or the first item shown), 0 (no, or the second item shown), "tie", or None (skipped). A comparison
 may also be answered by a score between 0 and 1: how far the first item is preferred, a judge's probability or a grade.
+A question that shows more than two items is answered by places, counted from 1 in the order shown and best first: one
+place for a pick, several for a ranking.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from surepick.errors import InvalidInput
 
-Answer = int | float | Literal["tie"] | None
-"""1 or 0, or a score between them, "tie", or None for no answer."""
+Places = tuple[int, ...]
+"""Places of items as shown, counted from 1, the best item first."""
+
+Answer = int | float | Places | Literal["tie"] | None
+"""1 or 0, or a score between them, places of several items, "tie", or None for no answer."""
 
 GRADES: dict[str, float] = {"much better": 1.0, "better": 0.75, "equal": 0.5, "worse": 0.25, "much worse": 0.0}
 """Scores of the first item shown by the words of a grade: cut values, evenly spread; no proof depends on them."""
@@ -28,6 +34,7 @@ SINGLE_WORDS = ("yes", "no", "skip")
 _SKIPPED = {"skip": None}
 _NUMBERS = {"1": 1, "0": 0, "true": 1, "false": 0}
 _TIES: dict[str, Answer] = {"tie": "tie", "both bad": "tie", "both_bad": "tie", "tie (bothbad)": "tie"}
+_ALL_TIED = {*_TIES, "equal", "all equal", "all bad", "none", "no difference"}
 _SINGLE: dict[str, Answer] = {"yes": 1, "no": 0, **_NUMBERS, **_SKIPPED}
 _PAIR: dict[str, Answer] = {
     "a": 1,
@@ -43,7 +50,7 @@ _PAIR: dict[str, Answer] = {
 
 
 def read_answer(said: Any, shown: Sequence[str] = ()) -> Answer:
-    """What was said to a question that showed these items: two for a comparison, one or none for yes/no.
+    """What was said to a question that showed these items: two or more, or one or none for yes/no.
 
     Numbers, booleans and words in any case are understood, 1.0 and 0.0 as pandas writes them included; for a comparison
     also the winner's name. A word of the vocabulary goes before a name that is spelt alike.
@@ -53,6 +60,8 @@ def read_answer(said: Any, shown: Sequence[str] = ()) -> Answer:
     >>> [read_answer(said, ("red", "blue")) for said in ("0.7", "much worse", "equal")]
     [0.7, 0, 'tie']
     """
+    if len(shown) > 2:
+        return read_places(said, shown)
     words = _PAIR if len(shown) == 2 else _SINGLE
     if said is None:
         return None
@@ -73,12 +82,64 @@ def read_answer(said: Any, shown: Sequence[str] = ()) -> Answer:
     raise InvalidInput(f"The answer must be {usual}; got {said!r}.")
 
 
+def read_places(said: Any, shown: Sequence[str]) -> Places | Literal["tie"] | None:
+    """What was said to a question that showed more than two items: places from 1, the best first.
+
+    An item is named by its place as a number, or by its name; a text that is a name is the name, even if it is also
+    the number of a place. Several are a list, or one text with commas, spaces or ">" between them. Without any of
+    these, digits are places one after the other, as somebody types them.
+
+    >>> shown = ("red", "blue", "teal", "plum")
+    >>> [read_places(said, shown) for said in (3, "teal", [3, "red"], "teal > red > plum", "3142", "tie")]
+    [(3,), (3,), (3, 1), (3, 1, 4), (3, 1, 4, 2), 'tie']
+    """
+    if said is None or (isinstance(said, float) and math.isnan(said)):
+        return None
+    word = said.strip().lower().replace("_", " ") if isinstance(said, str) else None
+    if word in _SKIPPED:
+        return None
+    if word in _ALL_TIED:
+        return "tie"
+    if isinstance(said, str):
+        parts: Sequence[Any] = [said] if said in shown else _parts(said.strip(), shown)
+    else:
+        parts = said if isinstance(said, Sequence) else [said]
+    places = tuple(_place(part, shown, said) for part in parts)
+    if not places or len(set(places)) < len(places):
+        raise InvalidInput(f"An answer names each item at most once, and at least one; got {said!r}.")
+    return places
+
+
+def _parts(text: str, shown: Sequence[str]) -> list[str]:
+    """A text that names several items, split; names may contain spaces, and then ">" or commas are between them."""
+    for separator in (">", ",", ";", None):
+        parts = [part.strip() for part in text.split(separator)]
+        if len(parts) > 1 and (separator is not None or all(part in shown or part.isdigit() for part in parts)):
+            return parts
+    return list(text) if len(shown) < 10 and re.fullmatch("[1-9]+", text) else [text]
+
+
+def _place(part: Any, shown: Sequence[str], said: Any) -> int:
+    """The place of one item that was named."""
+    if isinstance(part, str) and part in shown:
+        return shown.index(part) + 1
+    number = int(part) if (isinstance(part, str) and part.isdecimal()) or _is_whole(part) else 0
+    if isinstance(part, bool) or not 1 <= number <= len(shown):
+        raise InvalidInput(
+            f"The answer must be places from 1 to {len(shown)} or names of items shown, the best first and without "
+            f"ties between them (leave out what is tied), or tie, or skip; got {said!r}."
+        )
+    return number
+
+
 def word_of(answer: Answer, *, pair: bool) -> str:
     """The word of the service's vocabulary for an answer: the inverse of `read_answer`."""
     if answer is None:
         return "skip"
     if answer == "tie":
         return "tie"
+    if isinstance(answer, tuple):
+        return ">".join(map(str, answer))
     if answer not in (0, 1):
         return f"{answer:g}"
     return (("b", "a") if pair else ("no", "yes"))[int(answer)]
@@ -88,7 +149,7 @@ def code_of(answer: Answer) -> int:
     """The answer as an integer: 1, 0, TIE or SKIP, which stands for a score between 0 and 1 as well."""
     if answer == "tie" or answer == 0.5:
         return TIE
-    return int(answer) if answer in (0, 1) and answer is not None else SKIP
+    return int(answer) if isinstance(answer, int | float) and answer in (0, 1) else SKIP
 
 
 def preferred(answer: Answer) -> int:
@@ -98,7 +159,7 @@ def preferred(answer: Answer) -> int:
 
 def turned(answer: Answer) -> Answer:
     """The answer as if the two items had been shown the other way round."""
-    if answer is None or answer == "tie":
+    if answer is None or isinstance(answer, str | tuple):
         return answer
     return 1 - answer
 

@@ -28,14 +28,18 @@ from surepick.contextual.sup_logistic import SupLogistic
 from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit
 from surepick.identify.anytime.policy import Anytime
+from surepick.identify.posterior import Posterior
 from surepick.identify.staged.base import Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
 from surepick.identify.winner import Winner
 
-POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime] | type[Winner], dict[str, Any]]] = {
+AnyIdentifier = Stagewise | Anytime | Winner | Posterior
+
+POLICIES: dict[str, tuple[type[AnyIdentifier], dict[str, Any]]] = {
     "anytime": (Anytime, {}),
     "winner": (Winner, {}),
+    "posterior": (Posterior, {}),
     "rage-glm": (RageGlm, {}),
     "rage-glm-halving": (RageGlm, {"targets": "halving"}),
     "rage-glm-printed": (RageGlmPrinted, {}),
@@ -51,7 +55,7 @@ POLICIES: dict[str, tuple[type[Stagewise] | type[Anytime] | type[Winner], dict[s
 """Name on the command line: the class, and the options that the name implies."""
 
 
-def policy_named(name: str, **options: Any) -> Stagewise | Anytime | Winner:
+def policy_named(name: str, **options: Any) -> AnyIdentifier:
     """The policy of this name with these options."""
     if name not in POLICIES:
         raise InvalidInput(f"There is no policy {name!r}; choose one of {', '.join(sorted(POLICIES))}.")
@@ -68,11 +72,18 @@ def policy_named(name: str, **options: Any) -> Stagewise | Anytime | Winner:
         raise InvalidInput(f"An option of {name} has a value of the wrong type ({error}).") from None
 
 
-def policy_from_json(written: Mapping[str, Any]) -> Stagewise | Anytime | Winner:
+def policy_from_json(written: Mapping[str, Any]) -> AnyIdentifier:
     """An equal policy to the one whose `to_json` gave this."""
     options = dict(written)
     if "name" not in options:
         raise InvalidInput(f"This is not a policy written by surepick: it has no name, only {sorted(options)}.")
+    if options["name"] == "anytime" and "stop" in options:  # logs of earlier versions
+        stop = options.pop("stop")
+        if stop != "proved":
+            raise InvalidInput(
+                f"The stopping rule {stop!r} of the policy anytime was removed; search with assume='population', which "
+                "proves what it estimated."
+            )
     return policy_named(options.pop("name"), **options)
 
 

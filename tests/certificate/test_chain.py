@@ -158,10 +158,12 @@ def test_predictions_made_afterwards_change_every_link() -> None:
     del forged["chain"]
     assert verify_certificate(signed(forged)).link is None
     log = [event for event in session.log if event["event"] == "stage"]
-    chain = Chain(session.log)
-    for event, stage in zip(log, forged["stages"], strict=False):
-        event = {**event, "memo": {**event["memo"], "shares": stage["shares"]}}
-        number = len(chain.links)
+    events = [
+        {**event, "memo": {**event["memo"], "shares": stage["shares"]}}
+        for event, stage in zip(log, forged["stages"], strict=False)
+    ]
+    chain = Chain([session.log[0], *events])
+    for number, event in enumerate(events):
         event["link"] = chain.next(event, session._record.stages, session.chain.counted[number])
         chain.append(event, session._record.stages, session.chain.counted[number])
     checked = verify_certificate(chain.write(forged))

@@ -161,6 +161,31 @@ def test_the_highest_likelihood_is_that_of_the_fit_and_exists_where_the_fit_does
     assert highest_likelihood(rows, pulls.astype(float), separated.astype(float)) == pytest.approx(0.0, abs=0.1)
 
 
+def test_a_judge_whom_the_common_fit_predicts_is_never_nearer_to_an_alarm_than_thought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng, items = np.random.default_rng(6), list("abcdefgh")
+    first, second = np.array([rng.choice(8, 2, replace=False) for _ in range(400)]).T
+    judge = rng.integers(8, size=400)
+    scores = np.arange(8.0) / 2
+    chance = np.where(judge == 0, 0.5, 1 / (1 + np.exp(scores[second] - scores[first])))
+    said = [(items[i], items[j], int(rng.random() < p)) for i, j, p in zip(first, second, chance, strict=True)]
+    answers = Answers.of_pairs(
+        dict(zip(items, np.eye(8).tolist(), strict=True)), *zip(*said, strict=True), judges=[f"j{k}" for k in judge]
+    )
+
+    def nats() -> dict[str, float]:
+        rows = checks.judges._rows_of_judges(answers)
+        return checks.judges._against_coins(answers.counted, answers.counted.rows, rows)
+
+    quick = nats()
+    monkeypatch.setattr("surepick.checks.judges.PLAINLY", math.inf)
+    exact = nats()
+    assert sum(quick[name] != exact[name] for name in exact) >= 3
+    assert all(exact[name] <= quick[name] for name in exact)
+    assert quick["j0"] == exact["j0"]  # the coin tosser is looked at
+
+
 def test_what_an_alarm_is_about_is_named() -> None:
     circle = table([("a", "b", 1), ("b", "c", 1), ("c", "a", 1)] * 30)
     found = checks.cycles(circle)

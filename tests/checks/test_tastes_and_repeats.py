@@ -166,8 +166,8 @@ def test_every_check_says_which_claims_its_alarm_refutes_as_documented() -> None
         refutes = check(shuffled).refutes
         assert json.loads(json.dumps(check(shuffled).to_json()))["refutes"] == list(refutes)
         said = documented[name].partition(";")[0]
-        assert {claim for claim in ("features", "winner") if claim in said} == set(refutes), name
-    assert checks.position(as_given).refutes == ("features", "winner")
+        assert {claim for claim in ("features", "population", "winner") if claim in said} == set(refutes), name
+    assert checks.position(as_given).refutes == ("features", "population", "winner")
 
 
 def asked_session() -> Session:

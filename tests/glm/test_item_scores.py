@@ -133,3 +133,42 @@ def test_when_the_covariance_is_written_out_makes_no_difference(monkeypatch, rng
     np.testing.assert_allclose(rarely.deviations_from(3), always.deviations_from(3), atol=1e-9)
     np.testing.assert_allclose(always.variance, np.einsum("gii->gi", always.written), atol=1e-12)
     assert rarely.predict(1, 2) == pytest.approx(always.predict(1, 2), abs=1e-12)
+
+
+def covariance(belief: ItemScores, items: int) -> np.ndarray:
+    """Scales × items × items."""
+    return np.stack([belief.covariance_with(item) for item in range(items)], axis=1)
+
+
+@pytest.mark.parametrize("features", [None, np.random.default_rng(5).normal(size=(4, 2))])
+def test_samples_have_the_mean_and_the_covariance_of_the_belief(monkeypatch, features):
+    """Samples are changed with every answer and never drawn again, so a wrong change would add up."""
+    monkeypatch.setattr("surepick.glm.item_scores.DRAWS", 4000)
+    belief = updated([(0, 1, 3.0, 4.0), (1, 2, 0.0, 1.0), (0, 2, 1.0, 1.0)] * 3, items=4, features=features)
+    belief = belief.update_pick((0, 2, 3), 2).update_pick((0, 1, 2, 3), 2)
+    expected = covariance(belief, 4)
+    seen = np.einsum("gpi,gpj->gij", belief.drawn, belief.drawn) / 4000
+    size = np.sqrt(np.einsum("gii,gjj->gij", expected, expected))
+    assert np.max(np.abs(seen - expected) / size) < 0.1  # five standard errors of a correlation
+    # A negative control: as they were before the answers, the samples do not fit.
+    prior = ItemScores.of(features, 4).drawn
+    assert np.max(np.abs(np.einsum("gpi,gpj->gij", prior, prior) / 4000 - expected) / size) > 0.5
+
+
+def test_samples_mix_the_scales_by_their_weights(rng):
+    belief = updated(ANSWERS["many"])
+    drawn = belief.sample(20_000, np.array([0, 2]), rng)
+    gap = drawn[:, 0] - drawn[:, 1]
+    assert gap.mean() == pytest.approx(belief.scores()[0] - belief.scores()[2], abs=0.05)
+    # The kept samples are few, so the deviation is that of the belief within what 64 of them tell.
+    assert gap.std() == pytest.approx(belief.deviations_from(0)[2], rel=0.25)
+
+
+def test_many_comparisons_are_predicted_as_each_alone():
+    chance = np.random.default_rng(4)
+    answers = [(*chance.choice(6, 2, replace=False).tolist(), 1.0, 1.0) for _ in range(PENDING + 9)]
+    belief = updated(answers, items=6, features=chance.normal(size=(6, 2)))
+    first, second = np.array([0, 1, 2, 5]), np.array([3, 2, 1, 0])
+    alone = [belief.predict(a, b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    np.testing.assert_allclose(belief.predict_all(first, second), alone, rtol=1e-12)
+    np.testing.assert_allclose(belief.predict_all(first, 4), [belief.predict(a, 4) for a in first.tolist()], rtol=1e-12)

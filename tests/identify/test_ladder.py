@@ -9,7 +9,7 @@ import pytest
 from surepick.checks import Check
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify import Anytime, Problem, RageGlm, Status, Verdict, Winner
+from surepick.identify import Anytime, Population, Problem, RageGlm, Status, Verdict, Winner
 from surepick.identify.ladder import default_assumption, policy_for, questioned
 from surepick.session import Question, Session, find_best
 
@@ -52,6 +52,24 @@ class TestDefaults:
         assert policy_for(PLAIN, "features", delta=0.1) == Winner(delta=0.1)
         with pytest.raises(InvalidInput, match="assume must be one of"):
             policy_for(PLAIN, "magic")  # type: ignore[arg-type]  # what a caller may pass by mistake
+
+
+class TestPopulation:
+    def test_the_other_claims_follow_a_search_for_a_person_of_a_population(self) -> None:
+        verdict = find_best(GUIDED, drawn, assume="population", delta=0.1, budget=200)
+        assert [claim.assume for claim in verdict.claims] == ["winner", "features", "population"]
+        ends = verdict.claims[2]
+        assert ends.ends_search
+        assert ends.reached
+        assert ends.best == verdict.best == "a"
+        assert verdict.policy == "posterior"
+        assert "this population" in ends.assumption
+
+    def test_a_population_is_for_its_own_claim(self) -> None:
+        population = Population.usual(GUIDED)
+        assert policy_for(GUIDED, "population", population=population).population is population  # type: ignore[union-attr]  # it is Posterior
+        with pytest.raises(InvalidInput, match="assume='population'"):
+            policy_for(GUIDED, "winner", population=population)
 
 
 class TestClaims:

@@ -12,8 +12,8 @@ KNOWN = {"kappa": 0.1}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "anytime": ("anytime", {}),
     "anytime, charged": ("anytime", {"missing": "charged"}),
-    "anytime, posterior": ("anytime", {"stop": "posterior"}),
     "winner": ("winner", {}),
+    "posterior": ("posterior", {}),
     "winner, charged": ("winner", {"missing": "charged"}),
     "rage-glm": ("rage-glm", KNOWN),
     "rage-glm, nothing known": ("rage-glm", {}),
@@ -38,7 +38,8 @@ class TestContract(PolicyContract):
     @pytest.fixture(autouse=True)
     def _configure(self, setting: str) -> None:
         self.setting = setting
-        self.plans_ahead = setting.startswith(("anytime", "winner"))
+        self.plans_ahead = setting.startswith(("anytime", "winner", "posterior"))
+        self.on_average = setting == "posterior"
         if setting.startswith("winner"):
             self.budget = 20_000  # it plans a question at a time, and ties use the budget up
         if "nothing known" in setting or setting == "uniform":

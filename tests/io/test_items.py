@@ -34,7 +34,7 @@ def mixed(tmp_path):
 
 
 def test_numbers_categories_and_what_is_left_out(mixed):
-    items = read_items(mixed)
+    items = read_items(mixed, drop_bad_rows=True)
     assert items.names == ("pen", "ink", "cap", "bag")
     assert items.feature_names == ("price", "maker=east", "maker=north", "maker=south")
     assert np.allclose(items.features.mean(axis=0), 0)
@@ -48,23 +48,26 @@ def test_numbers_categories_and_what_is_left_out(mixed):
 
 
 def test_results_can_be_told_in_the_units_of_the_table(mixed):
-    items = read_items(mixed)
+    items = read_items(mixed, drop_bad_rows=True)
     theta = np.array([0.3, -1.0, 0.5, 2.0])
     raw = np.array([[1.5, 0, 1, 0], [4, 0, 0, 1], [2, 0, 0, 1], [3, 1, 0, 0]])
     told = raw @ (items.per_unit @ theta)
     assert np.allclose(told - told[0], (items.features - items.features[0]) @ theta)
-    reduced = read_items(mixed, pca=2)
+    reduced = read_items(mixed, drop_bad_rows=True, pca=2)
     assert "2 principal components" in reduced.steps[-1]
     told = raw @ (reduced.per_unit @ theta[:2])
     assert np.allclose(told - told[0], (reduced.features - reduced.features[0]) @ theta[:2])
 
 
 def test_all_components_keep_all_distances(mixed):
-    whole, reduced = read_items(mixed).features, read_items(mixed, pca=3).features
+    whole, reduced = (
+        read_items(mixed, drop_bad_rows=True).features,
+        read_items(mixed, drop_bad_rows=True, pca=3).features,
+    )
     apart = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in (whole, reduced)]
     assert np.allclose(*apart)
     with pytest.raises(InvalidInput, match=r"from 1 to 3 here \(4 items, 4 features\), got 9"):
-        read_items(mixed, pca=9)
+        read_items(mixed, drop_bad_rows=True, pca=9)
 
 
 def test_without_features_every_item_has_its_coordinate(tmp_path):
@@ -91,7 +94,7 @@ def test_colours_have_features_of_their_own():
 
 def test_a_colour_that_cannot_be_read_is_left_out_with_its_line(tmp_path):
     (tmp_path / "some.csv").write_text("item,colour\na,#f00\nb,blue\nc,#0000ff\n")
-    items = read_items(tmp_path / "some.csv")
+    items = read_items(tmp_path / "some.csv", drop_bad_rows=True)
     assert items.names == ("a", "c")
     assert "line 3: item 'b' has the colour 'blue'" in items.left_out[0]
 
@@ -104,12 +107,14 @@ def test_data_frames_and_parquet_give_the_same_as_csv(mixed, library, tmp_path):
         "maker": ["north", "south", "north", "south", "east"],
     }
     frame = library.DataFrame(columns)
-    items = read_items(frame)
-    assert np.allclose(items.features, read_items(mixed).features)
+    items = read_items(frame, drop_bad_rows=True)
+    assert np.allclose(items.features, read_items(mixed, drop_bad_rows=True).features)
     assert items.left_out == ("data frame, line 3: item 'nib' has '' for the number 'price'.",)
     path = tmp_path / "items.parquet"
     (frame.to_parquet if library is pandas else frame.write_parquet)(path)
-    assert np.array_equal(read_items(path).features, items.features)
+    with pytest.raises(InvalidInput, match=r"line 3: item 'nib' has '' for the number 'price'"):
+        read_items(path)
+    assert np.array_equal(read_items(path, drop_bad_rows=True).features, items.features)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,11 @@ def test_data_frames_and_parquet_give_the_same_as_csv(mixed, library, tmp_path):
     [
         ("name,x\na,1\n", "no column 'item'"),
         ("item,x\na,1\na,2\n", "line 3: the item 'a' was already on line 2"),
-        ("item,x\na,nan\nb,inf\n", "no row that can be used"),
+        (
+            "item,x\na,nan\nb,inf\n",
+            r"2 rows that cannot be used \(lines 2, 3\); the first is line 2: item 'a' has 'nan'",
+        ),
+        ("item,x\na,1\n", "has one item, 'a'"),
         ("item,x\na,1\nb,1\n", "they cannot be distinguished"),
     ],
 )
@@ -130,7 +139,7 @@ def test_tables_that_are_no_items_are_refused(tmp_path, text, sentence):
 
 
 def test_questions_of_all_kinds(mixed):
-    items = read_items(mixed)
+    items = read_items(mixed, drop_bad_rows=True)
     assert len(items.problem("pairs").measurements) == 6
     assert items.problem("items").measurements.shape == (4, 5)
     assert len(items.problem("both").measurements) == 10

@@ -44,11 +44,18 @@ def test_malformed_files_are_refused(tmp_path, text, sentence):
         read_table(write(tmp_path, text))
 
 
-@pytest.mark.parametrize("cell", ["x", "", "nan", "inf", "1,5"])
+@pytest.mark.parametrize("cell", ["x", "", "nan", "inf", "1,500", "1,234.5"])
 def test_a_cell_that_is_no_number_is_refused_with_its_line(tmp_path, cell):
     table = read_table(write(tmp_path, f'a\n1\n2\n"{cell}"\n'))
     with pytest.raises(InvalidInput, match="line 4: column 'a'"):
         table.numbers(["a"])
+
+
+def test_decimal_commas_and_other_separators_are_understood(tmp_path):
+    table = read_table(write(tmp_path, "a;b\n1,5;x, y\n-2,25;\n3;z\n"))
+    assert table.numbers(["a"]).tolist() == [[1.5], [-2.25], [3.0]]
+    assert table.text("b") == ["x, y", "", "z"]
+    assert read_table(write(tmp_path, 'a\t"b,c,d"\n1\t2\n')).numbers(["b,c,d"]).tolist() == [[2.0]]
 
 
 def test_missing_files_folders_columns_and_binary_are_refused(tmp_path):

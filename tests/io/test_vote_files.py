@@ -29,13 +29,16 @@ def test_the_page_shows_the_formats_of_all_tools():
         "label_studio.json",
         "argilla.json",
         "argilla_flat.jsonl",
+        "promptfoo.json",
+        "inspect.json",
+        "deepeval.jsonl",
     ]
 
 
 @pytest.mark.parametrize(("name", "said", "text"), EXAMPLES, ids=[name for name, _, _ in EXAMPLES])
 def test_an_example_of_the_page_gives_the_stated_counts(tmp_path, name, said, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    votes = sp.count_votes(tmp_path / name)
+    votes = sp.count_votes(tmp_path / name, drop_bad_rows=True)
     number = {item: place for place, item in enumerate(votes.names)}
     stated = {"left out": 0, "skips": 0, "wins": 0, "ties": 0, "total": 0}
     for phrase in said.split("; "):
@@ -59,7 +62,10 @@ def test_an_example_of_the_page_gives_the_stated_counts(tmp_path, name, said, te
 
 def test_the_page_shows_what_is_reported(tmp_path):
     (tmp_path / "words.csv").write_text(EXAMPLES[0][2])
-    reported = [sentence.replace(f"{tmp_path}/", "") for sentence in sp.count_votes(tmp_path / "words.csv").unused]
+    reported = [
+        sentence.replace(f"{tmp_path}/", "")
+        for sentence in sp.count_votes(tmp_path / "words.csv", drop_bad_rows=True).unused
+    ]
     assert "\n".join(reported) in PAGE
 
 
@@ -102,18 +108,42 @@ def test_more_votes_of_the_same_kinds_take_less_memory_than_their_rows(tmp_path)
     assert peaks[1] - peaks[0] < 0.5 * (sizes[1] - sizes[0])
 
 
+def test_an_output_of_promptfoo_is_named_by_what_differs(tmp_path):
+    def result(provider, prompt, *, best):
+        selected = {"pass": best, "assertion": {"type": "select-best"}}
+        return {
+            "testIdx": 0,
+            "provider": {"id": provider},
+            "prompt": {"label": prompt},
+            "gradingResult": {"componentResults": [selected]},
+        }
+
+    for outputs, names in (
+        ([("m1", "p", True), ("m2", "p", False)], ("m1", "m2")),
+        ([("m1", "p", False), ("m2", "q", True)], ("m1, p", "m2, q")),
+    ):
+        results = [result(provider, prompt, best=best) for provider, prompt, best in outputs]
+        (tmp_path / "results.json").write_text(json.dumps({"results": {"results": results}}))
+        votes = sp.count_votes(tmp_path / "results.json")
+        winner = next(place for place, output in enumerate(outputs) if output[2])
+        assert votes.names == names
+        assert votes.wins[winner, 1 - winner] == votes.total == 1
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
         ("votes.csv", "", "is empty"),
         ("votes.csv", "item_a,item_b,winner\n", "no rows that can be read"),
         ("votes.csv", "left,right,winner\na,b,a\n", "does not name the items"),
-        ("votes.csv", "item_a,item_b,winner\na,b,left\n", "no vote that can be used.*line 2: the answer must be"),
+        ("votes.csv", "item_a,item_b,winner\na,b,left\n", "a row that cannot be used: line 2: the answer must be"),
         ("votes.csv", "item,answer\na,yes\n", "line 2: an answer about one item; a leaderboard needs comparisons"),
         ("votes.jsonl", "{}\n", "does not name the items"),
         ("votes.jsonl", "[1]\n{\n", "no rows that can be read"),
-        ("votes.json", '{"a": 1}', "must hold one JSON array of records, got dict"),
+        ("votes.json", '{"a": 1}', "must hold one JSON array of records.*got dict"),
         ("votes.json", "[", "is not a JSON file"),
+        ("votes.json", '{"results": {"results": []}}', "no rows that can be read"),
+        ("votes.jsonl", '{"contestants": ["a", "b", "c"], "winner": "a"}', "does not name the items of its votes"),
     ],
 )
 def test_unusable_files_are_refused_with_a_reason(tmp_path, name, text, sentence):
@@ -133,7 +163,9 @@ def test_a_line_that_is_no_json_is_reported(tmp_path):
     path.write_text(
         '{"item_a": "a", "item_b": "b", "winner": 1}\n\nnot json\n{"item_a": "a", "item_b": "b", "winner": 2}\n'
     )
-    votes = sp.count_votes(path)
+    with pytest.raises(sp.InvalidInput, match=r"2 rows that cannot be used \(lines 3, 4\); the first is line 3: not a"):
+        sp.count_votes(path)
+    votes = sp.count_votes(path, drop_bad_rows=True)
     assert votes.total == 1
     assert "line 3: not a JSON record" in votes.unused[0]
     assert "line 4: the answer must be" in votes.unused[1]

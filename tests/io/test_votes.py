@@ -77,23 +77,19 @@ def test_every_command_uses_the_same_rows_and_reports_the_same_others(votes):
     undecided = [line for line, meaning in enumerate(meanings, 2) if meaning in ("tie", None)]
     unusable = {line: meaning for line, meaning in enumerate(meanings, 2) if line not in used and line not in undecided}
 
-    find = surepick("find", items, "--answers", file)
+    find = surepick("find", items, "--answers", file, "--drop-bad-rows")
     assert find["questions"] == len(used) + find["ties"]  # a tie is half a win
     assert find["ties"] + find["skips"] == len(undecided)
-    warm = surepick("find", items, "--simulate", "--warm-start", file, "--budget", 1)
-    interval = surepick("interval", file, "--items", items, "--at", folder / "points.csv")
+    warm = surepick("find", items, "--simulate", "--warm-start", file, "--budget", 1, "--drop-bad-rows")
+    interval = surepick("interval", file, "--items", items, "--at", folder / "points.csv", "--drop-bad-rows")
     assert "twin of c" in items.read_text()
     for said in (find["left_out"], warm["left_out"], interval["left_out"]):
         known = {line: sentence for line, sentence in reported(said).items() if line not in undecided}
         assert set(known) == set(unusable)
         assert all(unusable[line] in sentence for line, sentence in known.items())
     assert set(undecided) <= set(reported(interval["left_out"]))  # no decision, so nothing for a model to fit
-    shown = (
-        CliRunner()
-        .invoke(app, ["interval", str(file), "--items", str(items), "--at", str(folder / "points.csv")])
-        .output
-    )
-    assert f"{len(used)} answers" in shown
+    words = ["interval", file, "--items", items, "--at", folder / "points.csv", "--drop-bad-rows"]
+    assert f"{len(used)} answers" in CliRunner().invoke(app, list(map(str, words))).output
 
 
 @pytest.mark.parametrize("command", ["find", "warm start", "interval", "limits"])
@@ -108,6 +104,8 @@ def test_a_file_without_a_usable_row_is_refused_by_every_command(tmp_path, comma
         "limits": ["limits", items, "--answers", file],
     }[command]
     with pytest.raises(InvalidInput, match=r"no vote that can be used.* line 2: the answer must be"):
+        CliRunner().invoke(app, [*map(str, words), "--drop-bad-rows"], catch_exceptions=False)
+    with pytest.raises(InvalidInput, match=r"a row that cannot be used: line 2: the answer must be"):
         CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
 
 

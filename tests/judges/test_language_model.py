@@ -1,12 +1,17 @@
 """Language models as judges, against a fake server that this file starts: nothing is paid twice, nothing is made up."""
 
+import asyncio
+import gc
 import json
 import re
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 
+import anyio
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -284,6 +289,35 @@ def test_a_model_that_never_decides_ends_the_search(server, monkeypatch):
     server.judge = lambda first, second: "TIE"
     with pytest.raises(ModelFailed, match="chose neither"):
         searched(LanguageModel("judge-1", TEXTS))
+
+
+def test_tasks_of_a_cancelled_call_are_left_to_the_call():
+    """The library that connects starts tasks of its own; one that is cancelled before its first step warns later."""
+    entered = threading.Event()
+
+    async def child() -> None:
+        await anyio.sleep(0.01)
+
+    async def connect() -> None:
+        entered.set()
+        time.sleep(0.1)  # the loop stands still until the end of the block below has been requested
+        await asyncio.sleep(0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(child)
+
+    async def call() -> None:
+        await asyncio.shield(asyncio.create_task(connect()))
+
+    async def nothing() -> None:
+        pass
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with model_calls.event_loop(nothing) as submit:
+            submit(call())
+            entered.wait()
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
 
 
 def test_a_model_without_a_favourite_does_not_go_round_in_circles(server, monkeypatch):

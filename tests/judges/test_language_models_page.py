@@ -53,5 +53,5 @@ def test_the_program_of_the_page_runs(server, capsys):
     (program,) = re.findall(r"```py\n(.*?)```", PAGE, re.S)
     exec(compile(program, "docs/language-models.md", "exec"), {})
     assert capsys.readouterr().out.startswith("careful certain some-model: ")
-    lines = [json.loads(line) for line in Path("replies.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in Path("replies.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(lines) == len(server.seen)

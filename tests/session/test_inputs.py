@@ -38,7 +38,7 @@ def test_inputs_are_drawn_at_random_logged_and_replayed():
     assert chisquare(list(Counter(question.input for question in questions).values())).pvalue > FALSE_ALARM
     logged = [event["input"] for event in session.log if event["event"] == "question"]
     assert logged == [question.input for question in questions]
-    again = Session.replay(json.loads(json.dumps(session.log)))
+    again = Session.replay(json.loads(json.dumps(list(session.log))))
     assert [question.input for question in again.questions.values()] == logged
     assert again.verdict() == session.verdict()
     assert next(iter(questions)).to_json()["input"] == logged[0]

@@ -1,5 +1,7 @@
 """Which answers of a judge count as evidence, and what is asked of somebody who may remember."""
 
+import itertools
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -144,3 +146,108 @@ def test_refuses_what_cannot_be_meant() -> None:
         Session(PROBLEM, repeats="never")  # type: ignore[arg-type]  # what a caller may pass by mistake
     with pytest.raises(InvalidInput, match="not rage-glm"):
         Session(PROBLEM, RageGlm(), repeats="once")
+
+
+def test_a_program_that_varies_is_taken_at_its_word() -> None:
+    rng = np.random.default_rng(3)
+    chance = {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.0}
+
+    def program(question) -> int:
+        return int(rng.random() < 1 / (1 + np.exp(chance[question.second] - chance[question.first])))
+
+    verdict = find_best(PROBLEM, program, repeats="tested", seed=2)
+    assert verdict.status is Status.CERTAIN
+    assert verdict.best == "a"
+    assert any("are repeated ones" in sentence for sentence in verdict.assumptions)
+
+
+def test_a_program_that_repeats_itself_is_found_out_and_its_copies_prove_nothing() -> None:
+    """Each answer is drawn once and kept; the best item may lose its only draw against another."""
+    wrong, decided, independent = 0, 0, 0
+    for seed in range(40):
+        for repeats in ("tested", "independent"):
+            rng, kept = np.random.default_rng(seed), dict[frozenset[str], str]()
+
+            def program(question, rng=rng, kept=kept) -> int:
+                pair = frozenset((question.first, question.second))
+                if pair not in kept:
+                    kept[pair] = min(pair) if rng.random() < 0.6 else max(pair)
+                return int(kept[pair] == question.first)
+
+            verdict = find_best(PROBLEM, program, repeats=repeats, seed=seed, budget=400)
+            if repeats == "tested":
+                decided += verdict.status.decided
+                wrong += verdict.status.decided and verdict.best != "a"
+                assert "Ask somebody else" in verdict.reason
+                assert any("gave the same answer every time" in sentence for sentence in verdict.assumptions)
+            else:
+                independent += verdict.status.final and verdict.best != "a"
+    assert wrong == decided == 0
+    assert independent >= 10  # the control: with these answers taken as independent the wrong item is named
+
+
+def test_what_a_tested_program_may_count_is_the_same_after_a_replay() -> None:
+    session, rng = Session(PROBLEM, Winner(), repeats="tested", seed=4), np.random.default_rng(1)
+    while session.answered < 60 and (questions := session.ask(1)):
+        session.tell(questions[0].id, int(rng.random() < 0.5), judge="coin")
+    assert 0 < len(session.uncounted) < 30
+    again = Session.replay(session.to_lines())
+    assert again.uncounted == session.uncounted
+    assert again.verdict().to_json() == session.verdict().to_json()
+
+
+def test_another_answer_in_another_order_is_no_second_answer() -> None:
+    """A program that prefers what it is shown first gives two answers to a pair, and repeats itself all the same."""
+    history = JudgeHistory("tested", 6)
+    history.add(1, "p", 0, 1.0, counted=True, expected=None, swapped=False)
+    history.add(2, "p", 0, 0.0, counted=False, expected=0.5, swapped=True)
+    assert not history.counts("p", 0)
+    history.add(3, "p", 0, 1.0, counted=False, expected=0.5, swapped=True)
+    assert history.counts("p", 0)
+    history.take_back(3)
+    assert not history.counts("p", 0)
+
+
+def test_a_named_program_that_is_nearly_certain_does_not_keep_the_search_busy() -> None:
+    session = Session(PROBLEM, Winner(), repeats="tested", seed=1)
+    while questions := session.ask(1):
+        session.tell(questions[0].id, int(questions[0].first < questions[0].second), judge="program")
+    assert session.answered <= 30
+    assert session.exhausted
+    assert session.had_by("program")
+
+
+class TestSets:
+    """An answer about a set compares all of its items: two of them are shown to a judge together only once."""
+
+    @staticmethod
+    def session(repeats: str = "once", items: int = 12) -> Session:
+        return Session(Problem.from_sets(np.eye(items), show=4, top=3), Winner(), repeats=repeats, seed=4)
+
+    def test_no_two_items_are_shown_together_twice_to_one_judge(self) -> None:
+        session, rng, seen = self.session(), np.random.default_rng(1), Counter[tuple[str, frozenset[str]]]()
+        for number in range(60):
+            judge = f"judge {number % 4}"
+            for question in session.ask(1, without=session.had_by(judge)):
+                seen.update((judge, frozenset(pair)) for pair in itertools.combinations(question.items, 2))
+                session.tell(question.id, rng.permutation(question.items).tolist()[:3], judge=judge)
+        assert len(seen) > 100
+        assert max(seen.values()) == 1
+
+    def test_a_judge_who_has_seen_too_much_is_asked_nothing_more(self) -> None:
+        session = self.session(items=5)
+        (first,) = session.ask(1, without=session.had_by("ann"))
+        session.tell(first.id, list(first.items[:3]), judge="ann")
+        assert session.ask(1, without=session.had_by("ann")) == []
+        assert len(session.ask(1, without=session.had_by("bob"))) == 1
+
+    @pytest.mark.parametrize(("repeats", "counted"), [("once", False), ("independent", True)])
+    def test_an_answer_about_two_items_seen_together_before_does_not_count(self, repeats: str, counted: bool) -> None:
+        session = self.session(repeats, items=5)  # any two sets of four out of five share three items
+        (first,) = session.ask(1)
+        session.tell(first.id, list(first.items[:3]), judge="ann")
+        (other,) = session.ask(1, without=session.had_by("bob"))
+        session.tell(other.id, list(other.items[:3]), judge="ann")
+        assert (other.id not in session.uncounted) is counted
+        replayed = Session.replay(session.to_lines())
+        assert replayed.uncounted == session.uncounted

@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surepick import Anytime, InvalidInput, Problem, Question, RageGlm, RageLinear, Session, Status, find_best
+from surepick import (
+    Anytime,
+    InvalidInput,
+    Problem,
+    Question,
+    RageGlm,
+    RageLinear,
+    Session,
+    Status,
+    Verdict,
+    Winner,
+    find_best,
+)
 from surepick.identify import CannotClose
 from surepick.judges import World
 
@@ -86,11 +98,11 @@ def test_the_same_answer_twice_is_one_and_another_is_refused() -> None:
     assert one.to_lines() == before
 
 
-@pytest.mark.parametrize("wrong", [2, -1, "1", "yes", None, 0.5])
+@pytest.mark.parametrize("wrong", [2, -1, "2", "yes", None, 0.5])
 def test_an_answer_is_zero_or_one(wrong: Any) -> None:
     one = session()
     question = one.ask(1)[0]
-    with pytest.raises(InvalidInput, match="must be 0 or 1"):
+    with pytest.raises(InvalidInput, match=r"must be (0 or 1|a, b, tie)"):
         one.tell(question.id, wrong)
     assert one.answered == 0
 
@@ -330,3 +342,21 @@ def test_what_shows_something_of_the_answers_refuses_undo_live_and_resumed(show:
     for one in (session, Session.replay(session.to_lines())):
         with pytest.raises(InvalidInput, match="can no longer be undone"):
             one.undo(question.id)
+
+
+@pytest.mark.parametrize("policy", [Winner(), Anytime(), RageLinear(delta=0.3)], ids=lambda policy: policy.name)
+def test_one_open_question_does_not_freeze_the_best_guess(policy: Any) -> None:
+    problem = Problem.from_pairs({"a": [0.0, 1.0], "b": [1.0, 0.0], "c": [0.3, 0.2]})
+    for favourite in ("a", "b"):
+        session = Session(problem, policy, seed=3)
+        left_open, *others = session.ask(30 if policy.name != "rage-linear" else 10**4)
+        for question in others:
+            session.tell(question.id, int(question.first == favourite or question.second == "c"))
+        verdict = session.verdict()
+        assert verdict.best == favourite
+        assert (verdict.questions, verdict.not_evaluated) == (0, len(others))
+        assert "Evaluated up to question 1, which is still open; " in verdict.reason
+        assert Verdict.from_json(verdict.to_json()).not_evaluated == len(others)
+        session.tell(left_open.id, int(left_open.first == favourite or left_open.second == "c"))
+        assert session.verdict().not_evaluated == 0
+        assert session.verdict().best == favourite

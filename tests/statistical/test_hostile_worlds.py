@@ -181,7 +181,7 @@ class TestRecordedVotes:
         return items, votes
 
     def test_replayed_votes_end_honestly(self, tmp_path: Path) -> None:
-        judge = RecordedJudge.of(*self.written(tmp_path))
+        judge = RecordedJudge.of(*self.written(tmp_path), drop_bad_rows=True)
         assert len(judge.unused) == 2
         votes = judge.remaining
         verdict = find_best(judge.problem, judge, budget=150)

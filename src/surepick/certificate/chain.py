@@ -10,7 +10,8 @@ over all stages is linear. What links show is said in `claim.ORDER_ONLY`.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,6 +21,8 @@ from surepick.errors import CertificateRefused
 
 READ_BY_PROOF = ("restart", "predictions", "shares", "leader", "spread")
 """Entries of memos that certificates show, so that no hash can stand for other ones."""
+
+_BYTES = hashlib.sha256().digest_size
 
 
 class CountedStage(Protocol):
@@ -37,45 +40,67 @@ class CountedStage(Protocol):
     def partial(self) -> Sequence[Sequence[float]]:
         """Scores of further answers, between 0 and 1 and in ascending order."""
 
+    @property
+    def orders(self) -> Sequence[Sequence[Sequence[int]]]:
+        """Answers to questions about sets, in ascending order."""
+
 
 @dataclass
 class Chain:
     """The links of a session, computed as its stages are planned or replayed."""
 
-    log: Sequence[Mapping[str, Any]]
+    log: Iterable[Mapping[str, Any]]
     """The session's events, of which the first has the policy and the problem."""
-    links: list[str] = field(default_factory=list)
-    counted: list[int] = field(default_factory=list)
-    """Stages whose answers had been counted when each stage was planned."""
-    stages: list[Mapping[str, Any]] = field(default_factory=list)
-    """The events of the stages, with the links that were logged."""
+    _links: bytearray = field(default_factory=bytearray)
+    """32 bytes each: a log of a thousand stages would have 100 kB of them as text."""
+    _counted: "array[int]" = field(default_factory=lambda: array("q"))
+    _unlinked: list[int] = field(default_factory=list)
+    """Stages that were logged without a link."""
+    broken: int | None = None
+    """The first stage whose logged link is not that of the log's content."""
+
+    @property
+    def links(self) -> list[str]:
+        """The link of every stage."""
+        return [self._link(place) for place in range(len(self._counted))]
+
+    def _link(self, place: int) -> str:
+        return self._links[_BYTES * place : _BYTES * (place + 1)].hex()
+
+    @property
+    def counted(self) -> list[int]:
+        """Stages whose answers had been counted when each stage was planned."""
+        return self._counted.tolist()
 
     def next(self, event: Mapping[str, Any], stages: Sequence[CountedStage], counted: int) -> str:
         """The link of a stage that is planned now, after the answers to the first `counted` stages were counted."""
-        previous = self.links[-1] if self.links else start_link(self.log[0]["policy"], self.log[0]["problem"])
-        new = stages[self.counted[-1] if self.counted else 0 : counted]
-        tallies = [_counted(stage.pulls.tolist(), stage.wins.tolist(), stage.partial) for stage in new]
+        planned = len(self._counted)
+        previous = self._link(planned - 1) if planned else start_link(self._head["policy"], self._head["problem"])
+        new = stages[self._counted[-1] if planned else 0 : counted]
+        tallies = [_counted(stage.pulls.tolist(), stage.wins.tolist(), stage.partial, stage.orders) for stage in new]
         return next_link(previous, event["measurements"], event["pulls"], *_split(event["memo"]), tallies)
 
     def append(self, event: Mapping[str, Any], stages: Sequence[CountedStage], counted: int) -> None:
         """Note a stage that was planned."""
-        self.links.append(self.next(event, stages, counted))
-        self.counted.append(counted)
-        self.stages.append(event)
+        place, link = len(self._counted), self.next(event, stages, counted)
+        if "link" not in event:
+            self._unlinked.append(place)
+        elif event["link"] != link and self.broken is None:
+            self.broken = place
+        self._links += bytes.fromhex(link)
+        self._counted.append(counted)
 
     @property
-    def broken(self) -> int | None:
-        """The first stage whose logged link is not that of the log's content."""
-        logged = enumerate(zip(self.stages, self.links, strict=True))
-        return next((place for place, (event, link) in logged if event.get("link", link) != link), None)
+    def _head(self) -> Mapping[str, Any]:
+        return next(iter(self.log))
 
     @property
     def state(self) -> str:
         """In a word: "broken", "chained", "not chained" or "partly chained" (by an earlier version)."""
         if self.broken is not None:
             return "broken"
-        unlinked = sum("link" not in event for event in self.stages)
-        return "not chained" if unlinked == len(self.stages) else "partly chained" if unlinked else "chained"
+        unlinked = len(self._unlinked)
+        return "not chained" if unlinked == len(self._counted) else "partly chained" if unlinked else "chained"
 
     def __str__(self) -> str:
         if self.broken is not None:
@@ -86,14 +111,15 @@ class Chain:
     def write(self, certificate: Mapping[str, Any]) -> dict[str, Any]:
         """The certificate with the links of its stages; as it is where one of them was logged without."""
         stages = certificate["stages"]
-        if not stages or any("link" not in event for event in self.stages[: len(stages)]):
+        if not stages or any(place < len(stages) for place in self._unlinked):
             return dict(certificate)
         entries = []
-        for event, counted in zip(self.stages[: len(stages)], self.counted, strict=False):
+        planned = (event for event in self.log if event["event"] == "stage")
+        for event, _, counted in zip(planned, stages, self._counted, strict=False):
             shown, rest = _split(event["memo"])
             entries.append({"link": event["link"], "counted": counted, "shown": sorted(shown), "rest": rest})
-        chain = {"policy": self.log[0]["policy"], "stages": entries}
-        content = {**certificate, "problem": self.log[0]["problem"], "chain": chain}
+        chain = {"policy": self._head["policy"], "stages": entries}
+        content = {**certificate, "problem": self._head["problem"], "chain": chain}
         return content | {"digest": digest(content)}
 
 
@@ -156,6 +182,10 @@ def _split(memo: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
 
 def _tally(stage: Mapping[str, Any]) -> list[Any]:
     """The answers of a stage in a certificate, as `_counted` has those of a log."""
+    if "orders" in stage:
+        orders = [[order for order, times in told for _ in range(times)] for told in stage["orders"]]
+        nothing = [0] * len(orders)
+        return _counted(nothing, nothing, (), orders)
     if "pulls" in stage:
         return _counted(stage["pulls"], stage["wins"], stage.get("partial", ()))
     counts = [{tuple(scores): times for scores, times in answers} for answers in stage["answers"]]
@@ -165,6 +195,10 @@ def _tally(stage: Mapping[str, Any]) -> list[Any]:
     return _counted(pulls, wins, partial)
 
 
-def _counted(pulls: Any, wins: Any, partial: Sequence[Sequence[float]]) -> list[Any]:
-    """Answers and wins of each question; with scores between 0 and 1 where there are any."""
+def _counted(
+    pulls: Any, wins: Any, partial: Sequence[Sequence[float]], orders: Sequence[Sequence[Sequence[int]]] = ()
+) -> list[Any]:
+    """Answers and wins of each question; with scores between 0 and 1, or with orders, where there are any."""
+    if any(map(len, orders)):
+        return [pulls, wins, [], [[list(order) for order in told] for told in orders]]
     return [pulls, wins, [list(scores) for scores in partial]] if any(map(len, partial)) else [pulls, wins]

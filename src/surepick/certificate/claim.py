@@ -20,6 +20,12 @@ ASSUMED: Mapping[str, str] = {
 }
 """What each claim rests on; no certificate can show it."""
 
+ASSUMED_OF_SETS = (
+    "one item is, in every set of items to pick from that has it and whatever happened before, at least as likely to "
+    "be picked as any other; a ranking is picks one after the other (docs/assumptions.md)"
+)
+"""What the claim "winner" rests on where questions show more than two items."""
+
 ARITHMETIC_ONLY = (
     "A certificate proves the arithmetic: that these counts and predictions amount to this evidence. It does not prove "
     "that the predictions were made before the answers; for that, trust those who ran the search."
@@ -47,11 +53,13 @@ class Checked:
     claim: Claim = "features"
     link: str | None = None
     """Link of the last stage; None where the certificate is not chained."""
+    sets: bool = False
+    """Whether questions show more than two items."""
 
     @property
     def assumed(self) -> str:
         """What the claim rests on, in words."""
-        return ASSUMED[self.claim]
+        return ASSUMED_OF_SETS if self.sets else ASSUMED[self.claim]
 
     @property
     def chained(self) -> str:

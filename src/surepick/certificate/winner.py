@@ -6,13 +6,18 @@ A certificate has the stages in the order in which they were planned. In a stage
     shares   expected scores by the model and by the record, fixed when the stage was planned: a list with a score for
              each item shown, or for two items the score p of the first, which stands for (p, 1 − p)
     answers  pairs of scores, one in [0, 1] for each item shown, and how often they occurred
+    orders   instead of answers, for a pick or a ranking: places among the items shown, the best first, and how often
+             they occurred. Each place is a pick from what is left, of which each item is predicted its part of `shares`
 
 and perhaps `leader`, an item named when the stage was planned, whose process counts the answers from this stage on,
 and `spread`, how much scores were expected to vary, as a share of the variance of wins and losses.
+
+In a problem with `once` answers are drawn without replacement: a question has one for each input and order.
 """
 
 import math
 from collections.abc import Mapping
+from itertools import chain, combinations
 from typing import Any
 
 from surepick.certificate.claim import Checked
@@ -23,8 +28,11 @@ from surepick.errors import CertificateRefused
 WEIGHTS = (0.6, 0.2, 0.2 / 3, 0.2 / 3, 0.2 / 3)
 CONSTANT_LOSSES = (0.65, 0.85, 0.97)
 LEAST_SHARE = 0.01
+MOST_FAIR = 0.999
+REFUTED = 100.0
 MOST_ETA = 0.49
 MOST_BET = 0.99
+MOST_BET_ON_PICK = 0.98
 ROUNDING = 1e-9  # nats by which the writer's arithmetic may differ: a billionth of delta
 
 
@@ -36,7 +44,9 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     best = whole(certificate["best"], "The best item", count)
     charged = {"ignorable": False, "charged": True}[certificate["missing"]]
     eta = min(math.tanh(epsilon / 2) / 2, MOST_ETA)  # the margin in a comparison that epsilon is worth
+    cells = 2 * len(certificate["problem"]["inputs"]) if certificate["problem"].get("once") else 0
     outright, named, answers = Process(count), list[Process](), 0
+    drawn: dict[int, AnswersDrawn] = {}
     for place, stage in enumerate(certificate["stages"]):
         if "leader" in stage:
             leader = whole(stage["leader"], "A leader", count)
@@ -44,15 +54,34 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 raise CertificateRefused(f"Stage {place} names a leader twice, or without an epsilon.")
             named.append(Process(count, leader, eta))
         [spread] = unit_numbers([stage.get("spread", 1.0)], 1)
-        questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", "answers"))
+        sets = "orders" in stage
+        told = "orders" if sets else "answers"
+        questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", told))
         if len(set(questions[0])) != len(questions[0]):
             raise CertificateRefused(f"Stage {place} lists a question twice.")
         for measurement, given, planned, shares, scored in zip(*questions, strict=True):
             shown = [whole(item, "An item shown", count) for item in given]
-            known = certificate["problem"]["about"][whole(measurement, "A measurement")]
-            if len(set(shown)) < max(len(shown), 2) or shown != list(known):
+            number = whole(measurement, "A measurement")
+            known = (
+                is_set(certificate["problem"], number, shown)
+                if sets
+                else (shown == list(certificate["problem"]["about"][number]))
+            )
+            if len(set(shown)) < max(len(shown), 2) or not known:
                 raise CertificateRefused(f"Stage {place} does not show two or more items of a question of the problem.")
             predicted = [expected(one, len(shown)) for one in shares]
+            if sets:
+                if min(map(min, predicted)) <= 0:
+                    raise CertificateRefused(f"Stage {place} predicts a share of zero, of which nothing can be left.")
+                orders = [(order_of(places, len(shown)), whole(times, "A count")) for places, times in scored]
+                missing = whole(planned, "planned") - sum(times for _, times in orders)
+                answers += sum(times for _, times in orders)
+                if missing < 0:
+                    raise CertificateRefused(f"Stage {place} counts more answers than questions.")
+                top = whole(certificate["problem"]["top"], "top")
+                for process in (outright, *named):
+                    process.count_orders(shown, predicted, orders, missing if charged else None, top)
+                continue
             counts = [(unit_numbers(scores, len(shown)), whole(times, "A count")) for scores, times in scored]
             given_answers = sum(times for _, times in counts)
             missing, answers = whole(planned, "planned") - given_answers, answers + given_answers
@@ -60,8 +89,11 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 raise CertificateRefused(f"Stage {place} counts more answers than questions.")
             # A score of 1 is the worst for every process: so are missing answers charged that may depend on the answer.
             counts += [([1.0] * len(shown), missing)] if charged else []
+            before = drawn.setdefault(measurement, AnswersDrawn(cells, len(shown))) if cells else None
             for process in (outright, *named):
-                process.count(shown, predicted, counts, spread)
+                process.count(shown, predicted, counts, spread, before)
+            if before is not None:
+                before.draw(planned, counts, 0 if charged else missing)
     needed = math.log(2 if epsilon else 1) - math.log(delta)
     j = next((j for j, process in enumerate(named) if process.leader == best), None)
     # The j-th leader has the share 0.6·0.4^j of half of delta. In logarithms, since 0.4^j underflows.
@@ -76,7 +108,23 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
         nats[name], within = named[j].reached[item], epsilon
     if nats.pop(item_names[best]) >= needed + ROUNDING:
         raise CertificateRefused(f"{item_names[best]!r} is excluded like all others, which refutes the assumption.")
-    return Checked(item_names[best], delta, within, answers, nats, "winner")
+    sets = any("orders" in stage for stage in certificate["stages"])
+    return Checked(item_names[best], delta, within, answers, nats, "winner", sets=sets)
+
+
+class AnswersDrawn:
+    """What was drawn of the answers to a question, each of which is drawn at most once: t of n, and their scores."""
+
+    def __init__(self, total: int, items: int) -> None:
+        self.total, self.before, self.scores = total, 0, [0.0] * items
+
+    def draw(self, planned: int, answers: list[tuple[list[float], int]], missing: int) -> None:
+        """Count the one question of a stage; an answer that never came is counted as a win of every item."""
+        if planned != 1 or self.before >= self.total:
+            raise CertificateRefused("A question is asked again, although its answers are drawn once and one by one.")
+        self.before += 1
+        for place in range(len(self.scores)):
+            self.scores[place] += missing + sum(times * scores[place] for scores, times in answers)
 
 
 class Process:
@@ -89,13 +137,25 @@ class Process:
         """The largest log M(z) so far: an item that was excluded once stays excluded."""
 
     def count(
-        self, shown: list[int], shares: list[list[float]], answers: list[tuple[list[float], int]], spread: float
+        self,
+        shown: list[int],
+        shares: list[list[float]],
+        answers: list[tuple[list[float], int]],
+        spread: float,
+        drawn: AnswersDrawn | None,
     ) -> None:
         """Multiply by 1 + b·(f − score) for each answer; the bet is b = (f − w)/(f(1 − f) − (1 − spread)w(1 − w))."""
         for place, item in enumerate(shown):
             # Theorem 2 is about comparisons: there alone the other item's fair share is larger.
             margin = self.eta if len(shown) == 2 and self.leader in shown and item != self.leader else 0.0
-            fair = 1 / len(shown) + margin
+            fair, lost = 1 / len(shown) + margin, False
+            if drawn is not None and drawn.before < drawn.total:
+                needed, left = drawn.total * fair - drawn.scores[place], drawn.total - drawn.before
+                lost = (
+                    needed - sum(times * scores[place] for scores, times in answers)
+                    > left - sum(times for _, times in answers) + ROUNDING
+                )  # not even by winning every answer that is left
+                fair = min(max(needed / left, LEAST_SHARE), MOST_FAIR)
             model, record = (one[place] for one in shares)
             constant = [2 * fair * (1 - loss) if model < fair else fair for loss in CONSTANT_LOSSES]
             for expert, share in enumerate([model, record, *constant]):
@@ -107,9 +167,113 @@ class Process:
                 self.logs[item][expert] += sum(
                     times * math.log1p(bet * (fair - scores[place])) for scores, times in answers
                 )
-            most = max(self.logs[item])
-            mixture = most + math.log(sum(math.exp(log - most) for log in self.logs[item]))
-            self.reached[item] = max(self.reached[item], mixture)
+                if lost:
+                    self.logs[item][expert] = REFUTED
+            self.note(item)
+
+    def count_orders(
+        self,
+        shown: list[int],
+        shares: list[list[float]],
+        orders: list[tuple[list[int], int]],
+        missing: int | None,
+        top: int,
+    ) -> None:
+        """Multiply by the factors of each pick from what is left, and, unless missing is None, charge missing picks."""
+        everything = list(range(len(shown)))
+        for order, times in orders:
+            for _ in range(times):
+                left = list(everything)
+                for picked in order:
+                    for place in left:
+                        for expert, log in enumerate(self.pick(shown, shares, left, place, picked)):
+                            self.logs[shown[place]][expert] += log
+                        self.note(shown[place])
+                    left.remove(picked)
+                if missing is not None and 0 < len(order) < top:
+                    self.charge(shown, shares, left)
+        for _ in range(missing or 0):
+            self.charge(shown, shares, everything)
+
+    def pick(
+        self, shown: list[int], shares: list[list[float]], left: list[int], place: int, picked: int
+    ) -> list[float]:
+        """Log factors of the item at a place in a pick from what is left, one for each expert.
+
+        If the item is at least as likely to be picked as any other, bets c on others with a sum of at most 1 give the
+        factor 1 + c(u) if u is picked and 1 − Σ c if it is picked itself, with a mean of at most 1.
+        """
+        leader = next((other for other in left if shown[other] == self.leader), None)
+        if leader is not None and leader != place:
+            return self.pick_against_leader(shares, place, leader, picked)
+        factors = []
+        for expert, one in enumerate((*shares, *(shares[0] for _ in CONSTANT_LOSSES))):
+            others = sorted((other for other in left if other != place), key=lambda other: (-one[other], other))
+            if expert < len(shares):
+                # The largest mean of shares over this item and some of the others.
+                mean, several = max(
+                    (sum(one[other] for other in (place, *others[:count])) / (count + 1), -count)
+                    for count in range(len(others) + 1)
+                )
+                bets = {other: max(one[other] / mean - 1, 0.0) for other in others[:-several]}
+                scale = MOST_BET_ON_PICK / max(sum(bets.values()), MOST_BET_ON_PICK)
+                bets = {other: scale * bet for other, bet in bets.items()}
+            elif one[others[0]] > one[place]:
+                bets = {others[0]: 2 * CONSTANT_LOSSES[expert - len(shares)] - 1}
+            else:
+                bets = {}
+            # Whatever they are: the mean is at most 1 for an item that is picked at least as often as any other.
+            if any(bet < 0 for bet in bets.values()) or sum(bets.values()) >= 1:
+                raise CertificateRefused(f"Bets of {sum(bets.values()):g} on a pick are out of range.")
+            factors.append(1 - sum(bets.values()) if picked == place else 1 + bets.get(picked, 0.0))
+        return [math.log(factor) for factor in factors]
+
+    def pick_against_leader(self, shares: list[list[float]], place: int, leader: int, picked: int) -> list[float]:
+        """The same for an item that is left with the leader: a bet on the two of them, at the share ½ + eta."""
+        if picked not in (place, leader):
+            return [0.0] * len(WEIGHTS)
+        fair, logs = 0.5 + self.eta, []
+        model, record = (one[place] / (one[place] + one[leader]) for one in shares)
+        constant = [2 * fair * (1 - loss) if model < fair else fair for loss in CONSTANT_LOSSES]
+        for share in (model, record, *constant):
+            w = min(max(share, LEAST_SHARE), fair)
+            bet = min((fair - w) / (fair * (1 - fair)), MOST_BET / (1 - fair))
+            logs.append(math.log1p(bet * (fair - (picked == place))))
+        return logs
+
+    def charge(self, shown: list[int], shares: list[list[float]], left: list[int]) -> None:
+        """Multiply by the least factors of any way to go on: all sets in which an item may be picked are tried."""
+        for place in left:
+            others = [other for other in left if other != place]
+            least = [0.0] * len(WEIGHTS)
+            for kept in chain.from_iterable(combinations(others, size) for size in range(1, len(others) + 1)):
+                factors = self.pick(shown, shares, [place, *kept], place, place)
+                least = [min(pair) for pair in zip(least, factors, strict=True)]
+            for expert, log in enumerate(least):
+                self.logs[shown[place]][expert] += log
+            self.note(shown[place])
+
+    def note(self, item: int) -> None:
+        """Keep the largest mixture of an item."""
+        most = max(self.logs[item])
+        mixture = most + math.log(sum(math.exp(log - most) for log in self.logs[item]))
+        self.reached[item] = max(self.reached[item], mixture)
+
+
+def is_set(problem: Mapping[str, Any], measurement: int, shown: list[int]) -> bool:
+    """Whether this is the number of a question that shows this set of items: after all pairs, by Σ C(item, place)."""
+    items = len(problem["aliases"])
+    pairs = math.comb(items, 2) if problem.get("every_pair") else len(problem["about"])
+    number = pairs + sum(math.comb(item, place) for place, item in enumerate(shown, 1))
+    return len(shown) == problem["show"] and shown == sorted(shown) and measurement == number
+
+
+def order_of(value: Any, items: int) -> list[int]:
+    """Places among the items shown, each at most once, without the last, which follows."""
+    order = [whole(place, "A place of an order", items) for place in value]
+    if len(set(order)) < len(order) or len(order) >= items:
+        raise CertificateRefused("An order names a place twice, or the last of all places.")
+    return order
 
 
 def expected(value: Any, items: int) -> list[float]:

@@ -50,7 +50,7 @@ def cycles(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "Every item has a score, and a comparison depends on the difference of two of them.",
         Guarantee.PROVED,
-        ("features",),  # a fourth item may beat all three, so "winner" may hold
+        ("features", "population"),  # a fourth item may beat all three, so "winner" may hold
         about,
     )
 

@@ -3,15 +3,17 @@
 import math
 
 import numpy as np
+import scipy  # its parts load when first used: scipy.stats takes longer than importing all of surepick
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
-from scipy.stats import binom
 
 from surepick import validate
 from surepick._arrays import Booleans, Floats
 from surepick.checks.position_and_ties import log_fair_coin
-from surepick.checks.prequential import MOST_ITEMS, of_items
+from surepick.checks.prequential import CERTAIN, MOST_ITEMS, of_items
 from surepick.checks.repeats import repeats_of
 from surepick.checks.table import Answers, Check, Counted, e_value, exceeds
+from surepick.glm import probability_of_yes
 from surepick.glm.fit import CountProblem
 from surepick.guarantee import Guarantee
 from surepick.linalg import norms, span_of
@@ -27,6 +29,9 @@ CLEARLY = math.log(2)
 
 REPEATING = 0.1
 """A judge whose repeated answers a coin would equal with at most this probability has a taste."""
+
+PLAINLY = 3.0
+"""Nats by which the common taste must predict a judge better than a coin, at a low estimate, to be believed at once."""
 
 RIDGES = (10.0, 1.0, 0.1, 0.01)
 """Priors of θ: normal with these precisions where the longest vector asked has length one; one more is θ = 0."""
@@ -45,7 +50,7 @@ def random_judges(answers: Answers, *, level: float = 0.05) -> Check:
     nats: dict[str, float] = {}
     suspected = list(rows) if len(rows) > 1 else []
     # First by features, then by scores of items, so that features which explain little accuse nobody.
-    for coordinates in _coordinates(answers):
+    for coordinates in _coordinates(answers) if suspected else ():
         found = _shared(answers, _against_coins(answers.counted, coordinates, {name: rows[name] for name in suspected}))
         nats |= {name: min(value, nats.get(name, math.inf)) for name, value in found.items()}
         suspected = [name for name in suspected if exceeds(nats[name], level)]
@@ -70,7 +75,10 @@ def random_judges(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "All judges share one taste.",
         Guarantee.HEURISTIC,
-        ("features",),  # a coin gives every item its fair share, but it follows another θ than the others: zero
+        (
+            "features",
+            "population",
+        ),  # a coin gives every item its fair share, but it follows another θ than the others: zero
         accused,
     )
 
@@ -104,7 +112,7 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "The order shown was drawn by a fair coin and does not change what a judge answers.",
         Guarantee.PROVED,
-        ("features",),  # sides drawn by a coin give every item its fair share
+        ("features", "population"),  # sides drawn by a coin give every item its fair share
         accused,
     )
 
@@ -123,16 +131,49 @@ def _shared(answers: Answers, nats: dict[str, float]) -> dict[str, float]:
 
 
 def _against_coins(counted: Counted, rows: Floats, judges: dict[str, Booleans]) -> dict[str, float]:
-    """Nats for each judge: log of coin tosses times the others' evidence, over the evidence of all."""
+    """Nats for each judge: log of coin tosses times the others' evidence, over the evidence of all.
+
+    Fits without a judge take most of the time; they are left out for judges whom the common fit predicts `PLAINLY`.
+    """
     all_pulls, all_wins = counted.of()
     parts, theta = _log_marginals(rows, all_pulls, all_wins)
     together = _mean([*parts, _coins(all_pulls)])
+    likeliest = int(np.argmax(parts))
+    precision = RIDGES[likeliest] * float(np.max(norms(rows), initial=0.0)) ** 2
+    common = _CommonFit(rows, all_pulls, theta[likeliest], precision) if rows.any() else None
     result = {}
     for name, mine in judges.items():
         pulls, wins = counted.of(mine)
+        rough = math.inf if common is None else _coins(pulls) - common.least_without(pulls, wins)
+        if rough <= -PLAINLY:
+            result[name] = rough
+            continue
         parts, _ = _log_marginals(rows, all_pulls - pulls, all_wins - wins, start=theta)
         result[name] = _mean([*parts, _coins(all_pulls - pulls)]) - together + _coins(pulls)
     return result
+
+
+class _CommonFit:
+    """How well a fit to all answers would predict some of them without having seen them: a low estimate."""
+
+    def __init__(self, rows: Floats, pulls: Floats, theta: Floats, ridge: float) -> None:
+        self.rows = rows
+        self.p = np.clip(probability_of_yes(rows @ theta), CERTAIN, 1 - CERTAIN)
+        information = rows.T @ (rows * (pulls * self.p * (1 - self.p))[:, None])
+        self.shape = cho_factor(information + ridge * np.eye(rows.shape[1]))
+
+    def least_without(self, pulls: Floats, wins: Floats) -> float:
+        """Their log-likelihood, less twice what the fit owes to them.
+
+        To first order the log-likelihood falls by gᵀH⁻¹g if they are left out, with their gradient g, and the evidence
+        by half their leverage besides.
+        """
+        asked = np.flatnonzero(pulls)
+        x, p, n, won = self.rows[asked], self.p[asked], pulls[asked], wins[asked]
+        gradient = x.T @ (won - n * p)
+        leverage = float(np.sum(cho_solve(self.shape, x.T) * (x * (n * p * (1 - p))[:, None]).T))
+        owed = float(gradient @ cho_solve(self.shape, gradient)) + leverage
+        return float(won @ np.log(p) + (n - won) @ np.log(1 - p)) - 2 * owed
 
 
 def _has_own_taste(answers: Answers, mine: Booleans) -> bool:
@@ -149,7 +190,7 @@ def _repeats_itself(answers: Answers, name: str) -> bool:
     """Whether a judge gives the same answer to the same question again more often than a coin would."""
     number = answers.judges.index(name)
     found = repeats_of(answers).get(int(answers.judge[number]))
-    return found is not None and bool(binom.sf(found.agreed - 1, found.count, 0.5) <= REPEATING)
+    return found is not None and bool(scipy.stats.binom.sf(found.agreed - 1, found.count, 0.5) <= REPEATING)
 
 
 def _coordinates(answers: Answers) -> list[Floats]:

@@ -38,14 +38,14 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
         nats = _log_order(answers)
         assumption = "The order shown was drawn by a fair coin and does not change who wins."
         # Drawn by a coin, a place effect leaves every item its fair share; but the mean of two logistic curves is none.
-        refutes: tuple[str, ...] = ("features",)
+        refutes: tuple[str, ...] = ("features", "population")
     else:
         shown = answers.as_shown
         pairs = (shown.items[:, 1] >= 0).astype(float)[:, None]
         predicted = [forecasts(shown, Expert(extra=pairs))] if count else []
         nats = beyond_one_theta(shown, predicted, same=answers.counted) if count else 0.0
         assumption = "One θ and the features explain all answers, and the order shown does not matter."
-        refutes = ("features", "winner")
+        refutes = ("features", "population", "winner")
     alarm = exceeds(nats, level)
     share = f"{first / count:.0%} of {count:,} comparisons" if count else "no comparison yet"
     if alarm:

@@ -114,7 +114,14 @@ def drift(answers: Answers, *, level: float = 0.05) -> Check:
     else:
         sentence = "Early and late answers agree, as far as they can tell."
     return Check(
-        "drift", level, alarm, e_value(nats), sentence, "One θ for all times.", Guarantee.PROVED, ("features",)
+        "drift",
+        level,
+        alarm,
+        e_value(nats),
+        sentence,
+        "One θ for all times.",
+        Guarantee.PROVED,
+        ("features", "population"),
     )
 
 

@@ -107,7 +107,7 @@ def repeats(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "A judge who is asked the same question again answers independently of the first time.",
         Guarantee.HEURISTIC,
-        ("features", "winner"),
+        ("features", "population", "winner"),
         tuple(names[judge] or "" for judge in accused),
     )
 

@@ -198,7 +198,7 @@ class Check:
     guarantee: Guarantee
     """What stands behind the level."""
     refutes: tuple[str, ...]
-    """The claims, of "winner" and "features", whose assumption an alarm contradicts (docs/checks.md)."""
+    """The claims, of "winner", "features" and "population", whose assumption an alarm contradicts (docs/checks.md)."""
     about: tuple[str, ...] = ()
     """The judges or items an alarm is about."""
 

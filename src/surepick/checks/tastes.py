@@ -69,7 +69,7 @@ def judges_differ(answers: Answers, *, level: float = 0.05) -> Check:
         sentence,
         "One θ for all judges.",
         Guarantee.PROVED,
-        ("features",),  # "winner" lets judges differ
+        ("features", "population"),  # "winner" lets judges differ
         about,
     )
 

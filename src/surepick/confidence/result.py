@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from surepick._arrays import Floats
+from surepick.display import Displayed, View
 from surepick.errors import InvalidInput
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
@@ -28,8 +29,8 @@ class Condition:
     """One sentence; where the condition fails, with the remedy."""
 
 
-@dataclass(frozen=True)
-class Intervals:
+@dataclass(frozen=True, repr=False)
+class Intervals(Displayed):
     """Intervals for xᵀθ* at every query, all at once with probability 1 − delta unless the method says otherwise."""
 
     method: str
@@ -45,6 +46,22 @@ class Intervals:
     """Numbers behind the widths, such as xi and the radius."""
     order_seed: int | None = None
     """The seed of the random order of the answers, for methods that put them into one."""
+
+    def view(self) -> View:
+        """The interval of every query."""
+        return View(
+            f"{len(self.centre):,} intervals by the method {self.method}, delta = {self.delta:g}, {self.guarantee}",
+            {
+                "query": list(range(len(self.centre))),
+                "low": self.low.tolist(),
+                "centre": self.centre.tolist(),
+                "high": self.high.tolist(),
+            },
+            tuple(filter(None, (self.statement, self.reason))),
+            labels="query",
+            values="centre",
+            ends=("low", "high"),
+        )
 
     @property
     def valid(self) -> bool:

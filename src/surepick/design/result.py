@@ -12,6 +12,7 @@ from surepick import validate
 from surepick._arrays import Floats, Integers
 from surepick.design.rounding import Allocation, apportion
 from surepick.design.vector_families import Pairs, Rows, VectorFamily
+from surepick.display import Displayed, View
 from surepick.errors import InvalidInput
 from surepick.linalg import square_root
 
@@ -58,8 +59,8 @@ class Certificate:
         return attained**2 / family.maximum(square_root(spread), 0.0)[0]
 
 
-@dataclass(frozen=True)
-class Design:
+@dataclass(frozen=True, repr=False)
+class Design(Displayed):
     """Weights on measurement vectors, what they achieve, and a proof of how far that is from the best."""
 
     criterion: str
@@ -81,6 +82,24 @@ class Design:
     """Number of measurement vectors the design could choose from."""
     certificate: Certificate | None = None
     """Proof of the lower bound; None for `g` and `d`, where it is the theorem of Kiefer and Wolfowitz."""
+
+    def view(self) -> View:
+        """The questions of the design, the largest weight first."""
+        order = np.argsort(-self.weights, kind="stable")
+        pairs = self.support.ndim == 2
+        return View(
+            f"A design for the criterion {self.criterion}: value {self.value:.4g}, at most {100 * self.gap:.2g}% above "
+            f"the best possible; {len(self.weights):,} of {self.size:,} questions",
+            {
+                "question": [
+                    " − ".join(map(str, self.support[place])) if pairs else int(self.support[place]) for place in order
+                ],
+                "weight": self.weights[order].tolist(),
+            },
+            (self.status.sentence,),
+            labels="question",
+            values="weight",
+        )
 
     @property
     def gap(self) -> float:

@@ -1,8 +1,9 @@
 """Evidence that an item is not the winner: one betting process per item (docs/assumptions.md, Theorem 1).
 
 Assumption (W): some item z* gets, in every question that shows it and given everything that happened before, an
-expected score of at least its fair share f: ½ in a comparison, 1/k in a pick of one from k. A score is 1 for a win, 0
-for a loss, ½ for a tie, and may be anything between. Nothing is assumed about features, transitivity or other items.
+expected score of at least its fair share f, ½ in a comparison. A score is 1 for a win, 0 for a loss, ½ for a tie, and
+may be anything between. In a pick of one from k it is at least as likely as any other item (`pick_factors`). Nothing
+is assumed about features, transitivity or other items.
 
     M_z = product over the questions that show z of 1 + b·(f − S),    b ≥ 0 fixed before the answer
 
@@ -17,9 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
-from surepick._arrays import Floats, Integers
+from surepick._arrays import Booleans, Floats, Integers
 
 MODEL, RECORD, FIXED = 0.6, 0.2, 0.2
 """Shares of the experts: the predictive model, the pair's own record, and a few constant bets."""
@@ -33,11 +33,49 @@ LEAST_SHARE = 0.01
 MOST_BET = 0.99
 """Largest bet as a share of the most that is allowed, at which a win would end the process."""
 
+MOST_BET_ON_PICK = 0.98
+"""Most that an item loses when it is picked, as a share of its wealth."""
+
+MOST_FAIR = 0.999
+"""Largest fair share that is bet on: one above it is taken as this, which is less and so still holds."""
+
+REFUTED = 100.0
+"""Nats of evidence against an item that no answers left could make the winner: beyond every threshold."""
+
+ROUNDING = 1e-9
+"""Sums of scores that differ by less are equal."""
+
 LOG_SHARES: Floats = np.log([MODEL, RECORD, *(FIXED / len(CONSTANT_LOSSES) for _ in CONSTANT_LOSSES)])
 
 
 Predicted = tuple[Sequence[float], Sequence[float]]
 """Expected scores of the items shown: by the model, and by the past answers to this very question."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What was drawn before of the answers to a question, if each of a fixed number is drawn at most once.
+
+    If the mean of all of them is at least f for an item, the expected score of the next one is at least
+    (n·f − Σ)/(n − t), after t of n were drawn and their scores sum to Σ (docs/assumptions.md, "Without replacement").
+    """
+
+    total: int
+    """n, all answers that there are."""
+    before: int
+    """t, those drawn, with those that never came."""
+    scores: Sequence[float]
+    """Σ of each item shown. An answer that never came is counted as a win of every one: the least that may be left."""
+
+    def fair(self, share: Floats) -> Floats:
+        """The fair shares of the next answer, where those of the mean of all answers are `share`."""
+        return np.asarray((self.total * share - np.asarray(self.scores)) / (self.total - self.before))
+
+    def refuted(self, share: Floats, answers: Sequence[tuple[ArrayLike, int]]) -> Booleans:
+        """Items whose mean would stay below their share if they won every answer that is left after these."""
+        scores = sum((times * np.asarray(score) for score, times in answers), np.asarray(self.scores, dtype=np.float64))
+        left = self.total - self.before - sum(times for _, times in answers)
+        return np.asarray(self.total * share - scores > left + ROUNDING)
 
 
 def experts(shares: Predicted, fair: Floats) -> Floats:
@@ -49,6 +87,45 @@ def experts(shares: Predicted, fair: Floats) -> Floats:
     # Constant experts bet wherever the model expects less than the fair share, in proportion to it.
     constant = np.where((model < fair)[:, None], 2 * fair[:, None] * (1 - CONSTANT_LOSSES), fair[:, None])
     return np.asarray(np.clip(np.column_stack([model, own, constant]), LEAST_SHARE, fair[:, None]))
+
+
+def pick_factors(shares: Predicted) -> Floats:
+    """Log factors of every item in a pick of one of k, for each expert and each item that may be picked: k × 5 × k.
+
+    The winner z* is at least as likely to be picked as any other item. So for c_u ≥ 0 with Σ c_u ≤ 1 the factor
+    1 + c_u if u is picked, and 1 − Σ c_u if z itself is, has a mean of at most 1 for z*. If the shares p are right,
+    the largest expected logarithm has (Kelly, by the conditions of Karush, Kuhn and Tucker)
+
+        1 + c_u = p_u/m  and  1 − Σ c_u = p_z/m,    m the largest mean of p over z and some of the others,
+
+    over those others u that raise the mean, and c_u = 0 for the rest. The constant experts bet on the likeliest other
+    item alone, wherever the model expects it to be picked before z.
+    """
+    k = len(shares[0])
+    factors = np.ones((k, len(LOG_SHARES), k))
+    for expert, predicted in enumerate(shares):
+        p = np.asarray(predicted, dtype=np.float64)
+        order = np.argsort(-p, kind="stable")
+        for z in range(k):
+            others = order[order != z]
+            means = (p[z] + np.cumsum(p[others])) / np.arange(2, k + 1)
+            several = int(np.argmax(means)) + 1
+            if means[several - 1] > p[z]:
+                # Where shares are equal, rounding may leave a bet a little below zero.
+                bets = np.maximum(p[others[:several]] / means[several - 1] - 1, 0.0)
+                bets *= MOST_BET_ON_PICK / max(bets.sum(), MOST_BET_ON_PICK)
+                factors[z, expert, others[:several]] += bets
+                factors[z, expert, z] -= bets.sum()
+            if expert == 0 and p[others[0]] > p[z]:
+                factors[z, 2:, others[0]] = 2 * CONSTANT_LOSSES
+                factors[z, 2:, z] = 2 * (1 - CONSTANT_LOSSES)
+    return np.log(factors)
+
+
+def left_of(shares: Predicted, places: Sequence[int]) -> Predicted:
+    """The same predictions for a pick from some of the items: each has its share of what these have together."""
+    model, own = (np.asarray(predicted, dtype=np.float64)[list(places)] for predicted in shares)
+    return (model / model.sum()).tolist(), (own / own.sum()).tolist()
 
 
 def log_factors(w: Floats, score: Floats, fair: Floats, spread: float = 1.0) -> Floats:
@@ -90,6 +167,7 @@ class WinnerEvidence:
         shares: Predicted,
         answers: Sequence[tuple[ArrayLike, int]],
         spread: float = 1.0,
+        drawn: Drawn | None = None,
     ) -> "WinnerEvidence":
         """Count answers to one question, as one step.
 
@@ -100,18 +178,82 @@ class WinnerEvidence:
                 depend on what it would have been is counted as a win of every item shown: the factor falls as the score
                 rises, so this is the worst for each process, whatever the answer was.
             spread: the variance of scores as a share of that of wins and losses, as predicted before the answers.
+            drawn: what was drawn before, if the answers are drawn without replacement.
         """
         items = np.asarray(shown)
         fair = np.full(len(items), 1 / len(items))
         fair[(items != self.against) & np.any(items == self.against)] += self.eta
+        refuted = np.zeros(len(items), dtype=np.bool_)
+        if drawn is not None:
+            refuted = drawn.refuted(fair, answers)
+            # At the least share nobody bets, so it may stand for all that are smaller.
+            fair = np.clip(drawn.fair(fair), LEAST_SHARE, MOST_FAIR)
         predicted = experts(shares, fair)
-        wealth, reached = self.log_wealth.copy(), self.reached.copy()
+        wealth = self.log_wealth[items]
         for scores, times in answers:
             if times:
                 score = np.asarray(scores, dtype=np.float64)[:, None]
-                wealth[items] += times * log_factors(predicted, score, fair[:, None], spread)
-        reached[items] = np.maximum(reached[items], logsumexp(wealth[items] + LOG_SHARES, axis=1))
-        return replace(self, log_wealth=wealth, reached=reached)
+                wealth += times * log_factors(predicted, score, fair[:, None], spread)
+        wealth[refuted] = REFUTED
+        return self._with(items, wealth)
+
+    def after_order(self, shown: Sequence[int], shares: Predicted, order: Sequence[int]) -> "WinnerEvidence":
+        """Count one answer to a question about a set: a pick, or a ranking, which is picks one after the other.
+
+        Args:
+            shown: numbers of the items that the question showed, each once.
+            shares: predicted before the answer for a pick from all of them. Those that are left after earlier picks are
+                predicted in the same proportions, as in the model of Plackett and Luce.
+            order: places among `shown`, the best first.
+
+        Each pick is one step: the bets on it may depend on the picks before it.
+        """
+        process, left = self, list(range(len(shown)))
+        for picked in order:
+            items = np.asarray(shown)[left]
+            factors = self._pick_factors(items, left_of(shares, left), left.index(picked))
+            process = process._with(items, process.log_wealth[items] + factors)
+            left.remove(picked)
+        return process
+
+    def charge_order(self, shown: Sequence[int], shares: Predicted, left: Sequence[int]) -> "WinnerEvidence":
+        """Count for each item that is left the worst way in which the rest of an order may have gone.
+
+        An item gains with every pick that is not its own, and loses only when it is picked: most where all others are
+        still there, or where only the leader of the epsilon form is gone.
+        """
+        items = np.asarray(shown)[list(left)]
+        least = np.zeros((len(items), len(LOG_SHARES)))
+        for kept in (list(left), [place for place in left if shown[place] != self.against]):
+            for place in kept if len(kept) > 1 else ():  # who is left alone is not picked from anything
+                own = list(left).index(place)
+                factors = self._pick_factors(np.asarray(shown)[kept], left_of(shares, kept), kept.index(place))
+                least[own] = np.minimum(least[own], factors[kept.index(place)])
+        return self._with(items, self.log_wealth[items] + least)
+
+    def _pick_factors(self, items: Integers, shares: Predicted, picked: int) -> Floats:
+        """Log factors of one pick, items × experts.
+
+        In the epsilon form, an item that is shown with the leader a bets on the two of them alone: its fair share is
+        ½ + eta if one of the two is picked, and otherwise its factor is 1.
+        """
+        factors = pick_factors(shares)[:, :, picked]
+        if self.against in items:
+            leader = int(np.flatnonzero(items == self.against)[0])
+            fair = np.array([0.5 + self.eta])
+            for place in np.flatnonzero(items != self.against).tolist():
+                model, own = left_of(shares, (place, leader))
+                w = experts((model[:1], own[:1]), fair)
+                score = np.array([float(picked == place)])
+                factors[place] = log_factors(w, score, fair) if picked in (place, leader) else 0.0
+        return factors
+
+    def _with(self, items: Integers, wealth: Floats) -> "WinnerEvidence":
+        """With this log wealth of some items, and what was reached with it."""
+        log_wealth, reached = self.log_wealth.copy(), self.reached.copy()
+        log_wealth[items] = wealth
+        reached[items] = np.maximum(reached[items], np.logaddexp.reduce(wealth + LOG_SHARES, axis=1))
+        return replace(self, log_wealth=log_wealth, reached=reached)
 
     def surviving(self, delta: float) -> Integers:
         """Items that are not excluded at risk delta: a confidence set for the winner, valid at all times."""

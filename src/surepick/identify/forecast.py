@@ -18,7 +18,8 @@ from surepick.errors import InvalidInput
 from surepick.glm import Tally
 from surepick.identify.policy import Partial, Plan, Policy, pooled_counts, updated
 from surepick.identify.problem import Problem
-from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
+from surepick.identify.sets import Orders
+from surepick.identify.simulation import DrawnAnswers, drawn_orders, plausible_truths, run
 from surepick.identify.verdict import Forecast, Verdict
 
 FEWEST = 9
@@ -45,6 +46,13 @@ class OpenStage:
     """Questions without an answer that may still get one."""
     partial: Partial = ()
     """Scores of answers that are neither 1 nor 0."""
+    orders: Orders = ()
+    """Answers to questions about sets."""
+
+    @property
+    def answers(self) -> Integers:
+        """Answers to each question that are wins, losses or orders."""
+        return self.pulls + np.array([len(told) for told in self.orders], dtype=np.int64) if self.orders else self.pulls
 
 
 def forecast(
@@ -93,10 +101,12 @@ def forecast_further(
 
     `Session.progress()` gives state and stages, which are left alone; so this may run in another thread or process. The
     truths are normal around penalised fits of all answers so far (`plausible_truths`). It costs one simulated search
-    for each draw, evaluated less often than a real one.
+    for each draw, evaluated less often than a real one. A policy that is kept to recorded votes is simulated as if
+    there were more votes on the same questions, in any number.
     """
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
+    policy = getattr(policy, "unrestricted", policy)
     sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
     # A session closes stages in their order, so those after the first open one may lack answers that never come.
     unanswered = list(dropwhile(lambda stage: not stage.left.any(), stages))
@@ -105,9 +115,15 @@ def forecast_further(
         for number, theta in enumerate(sample):
             judge, ahead = DrawnAnswers(theta, np.random.default_rng([seed, number])), state
             for stage in unanswered:
-                plan, filled = stage.plan, stage.pulls + stage.left
-                wins = stage.wins + np.asarray(judge.wins(problem.vectors(plan.measurements), stage.left))
-                ahead = updated(policy, ahead, plan.stage, plan.tally(problem, wins, filled), stage.partial)
+                plan, filled, orders = stage.plan, stage.answers + stage.left, stage.orders
+                wins, pulls = stage.wins, stage.pulls
+                if problem.show > 2:
+                    drawn = drawn_orders(problem, plan, stage.left, judge)
+                    orders = [[*told, *more] for told, more in zip(orders or [()] * len(drawn), drawn, strict=True)]
+                else:
+                    wins = wins + np.asarray(judge.wins(problem.vectors(plan.measurements), stage.left))
+                    pulls = pulls + stage.left
+                ahead = updated(policy, ahead, plan.stage, plan.tally(problem, wins, pulls), stage.partial, orders)
                 if (filled < plan.pulls).any():  # what was skipped stays without an answer
                     ahead = policy.close(ahead, plan.stage)
             yield (
@@ -115,7 +131,7 @@ def forecast_further(
                 run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
             )
 
-    answered = sum(int(stage.pulls.sum()) for stage in stages)
+    answered = sum(int(stage.answers.sum()) for stage in stages)
     asked = answered + sum(int(stage.left.sum()) for stage in stages)
     return _collected(problem, policy, searches(), price, answered=answered)
 

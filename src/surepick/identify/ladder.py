@@ -2,8 +2,9 @@
 
 "winner"     one item wins each of its comparisons at least half the time        the policy Winner
 "features"   answers are logistic in the features                                the policy Anytime
+"population" the taste is drawn from a known population                           the policy Posterior
 
-One policy plans the search and ends it; the evidence of the other follows. At every stage its bets are fixed from the
+One policy plans the search and ends it; the evidence of the others follows. At every stage its bets are fixed from the
 answers to earlier stages only, so each claim holds with the whole delta, whoever chose the questions and whenever the
 claim is read: nothing is split between them. Following is done when a claim is read, and costs the planner nothing.
 """
@@ -18,28 +19,38 @@ import numpy as np
 
 from surepick import validate
 from surepick.checks import Check
+from surepick.errors import InvalidInput
 from surepick.glm import Tally, probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.policy import Anytime
 from surepick.identify.forecast import COARSE, MOST_STAGES, OpenStage, forecast_further
 from surepick.identify.policy import AnsweredStage, Policy
+from surepick.identify.population import Population
+from surepick.identify.posterior import Posterior
 from surepick.identify.problem import NOTHING, Problem
 from surepick.identify.simulation import DrawnAnswers, plausible_truths, run
 from surepick.identify.verdict import Claim, Forecast, Status, Verdict
-from surepick.identify.winner import Winner
+from surepick.identify.winner import ASSUMPTION, Winner
 from surepick.limits import winner_lower_bound
 
-Assumption = Literal["winner", "features"]
+Assumption = Literal["winner", "features", "population"]
 """What a guarantee may rest on, the weaker assumption first."""
 
-ASSUMPTIONS: tuple[Assumption, ...] = ("winner", "features")
+ASSUMPTIONS: tuple[Assumption, ...] = ("winner", "features", "population")
 
 SENTENCES: dict[Assumption, str] = {
-    "winner": "One item wins each of its comparisons at least half the time, whatever the features.",
+    "winner": ASSUMPTION,
     "features": "The features explain every answer: all judges answer by one logistic model of them.",
+    "population": "Tastes are drawn from this population: the claim holds for 1 − delta of its people.",
 }
 
-LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features"}
+SET_SENTENCES: dict[Assumption, str] = {
+    "winner": "One item is always at least as likely to be picked as any other that is shown, whatever the features.",
+    "features": "The features explain every answer: all judges pick and rank by one Plackett-Luce model of them.",
+}
+"""The same for questions that show more than two items."""
+
+LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features", "posterior": "population"}
 """The assumption that each policy of the ladder needs, by the policy's name."""
 
 OVER_BOUND = 1.6
@@ -76,14 +87,21 @@ def default_assumption(problem: Problem, *, one_person: bool = False) -> Assumpt
     return "features" if one_person and has_features(problem) else "winner"
 
 
-def policy_for(problem: Problem, assume: Assumption, **limits: Any) -> Anytime | Winner:
-    """The policy that ends a search by this claim.
+def policy_for(
+    problem: Problem, assume: Assumption, *, population: Population | None = None, **limits: Any
+) -> Anytime | Winner | Posterior:
+    """The policy that ends a search by this claim; `population` is for the claim of that name only.
 
     Without features "features" is the model of Bradley and Terry, under which one item wins all of its comparisons at
     least half the time. So it is also proved by Winner, and sooner: 5 to 37 items take 0.3 to 0.7 times the questions.
+    For picks and rankings "features" is the model of Plackett and Luce, which likewise implies what Winner assumes.
     """
     validate.one_of("assume", assume, ASSUMPTIONS)
-    by_winner = assume == "winner" or (compares(problem) and not has_features(problem))
+    if assume == "population":
+        return Posterior(population=population, **limits)
+    if population is not None:
+        raise InvalidInput(f"A population is for assume='population', not {assume!r}; leave one of them out.")
+    by_winner = assume == "winner" or problem.show > 2 or (compares(problem) and not has_features(problem))
     return Winner(**limits) if by_winner else Anytime(**limits)
 
 
@@ -134,7 +152,7 @@ class Follower:
         """
         policy, state = cast("Any", self.policy), self.state  # either, with a state of its own type
         for stage in stages[self.stages :]:
-            counts = np.zeros(len(problem.measurements), dtype=np.int64)
+            counts = np.zeros(len(problem.about), dtype=np.int64)
             counts[stage.plan.measurements] = stage.plan.pulls
             plan = policy.stage_of(state, counts, prove=False)
             state = policy.apply(state, plan)
@@ -179,11 +197,17 @@ class Ladder:
         ends = LADDER_POLICIES.get(policy.name)
         followers = []
         # "features" chooses and predicts by a matrix of questions, which very many items have only in part.
-        small = not problem.every_pair and has_features(problem) and problem.span.rank <= MOST_COORDINATES
-        if ends == "winner" and small:
-            followers.append(_follower("features", problem, policy))
-        if ends == "features" and compares(problem):
+        # Answers drawn without replacement depend on one another, which its model does not know.
+        small = (
+            problem.show == 2
+            and not (problem.every_pair or problem.once)
+            and has_features(problem)
+            and problem.span.rank <= MOST_COORDINATES
+        )
+        if ends in ("features", "population") and compares(problem):
             followers.append(_follower("winner", problem, policy))
+        if ends in ("winner", "population") and small:
+            followers.append(_follower("features", problem, policy))
         return cls(problem, policy, tuple(followers))
 
     def after(self, stages: Sequence[AnsweredStage]) -> "Ladder":
@@ -199,7 +223,11 @@ class Ladder:
             ends: _claim(ends, verdict, ends_search=True, forecaster=verdict.forecaster),
             **{follower.assume: follower.claim(self.problem, stages) for follower in self.followers},
         }
-        return tuple(found[assume] for assume in ASSUMPTIONS if assume in found)
+        if self.problem.show > 2 and has_features(self.problem):
+            # A Plackett-Luce model implies what Winner assumes, so all that it proves is proved for "features", too.
+            found["features"] = _claim("features", verdict, ends_search=False, forecaster=verdict.forecaster)
+        sentences = SET_SENTENCES if self.problem.show > 2 else SENTENCES
+        return tuple(replace(found[assume], assumption=sentences[assume]) for assume in ASSUMPTIONS if assume in found)
 
 
 def questioned(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
@@ -248,8 +276,9 @@ def _way_out(claims: Sequence[Claim]) -> str:
 
 def _follower(assume: Assumption, problem: Problem, planning: Policy[Any]) -> Follower:
     """With the limits of the policy that plans."""
-    limits = {name: getattr(planning, name) for name in ("delta", "epsilon", "missing")}
-    policy: Anytime | Winner = Winner(**limits) if assume == "winner" else Anytime(**limits)
+    limits: dict[str, Any] = {name: getattr(planning, name) for name in ("delta", "epsilon")}
+    missing: dict[str, Any] = {"missing": getattr(planning, "missing", "ignorable")}
+    policy: Anytime | Winner = (Winner if assume == "winner" else Anytime)(**limits, **missing)
     return Follower(assume, policy, policy.start(problem))
 
 

@@ -14,6 +14,7 @@ from surepick.errors import InvalidInput, SurepickError
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
+from surepick.identify.sets import Orders, checked_order, decided_pairs
 from surepick.identify.verdict import Verdict
 
 
@@ -163,6 +164,33 @@ def checked_partial(plan: Plan, tally: Tally, partial: Partial) -> Partial:
     return tuple(tuple(sorted(scores)) for scores in partial)
 
 
+def checked_orders(plan: Plan, problem: Problem, orders: Orders) -> Orders:
+    """Orders that fit the plan, or a sentence why they do not."""
+    if not any(len(given) for given in orders):
+        return ()
+    if len(orders) != len(plan.pulls) or any(
+        len(given) > asked for given, asked in zip(orders, plan.pulls, strict=True)
+    ):
+        raise InvalidInput(
+            f"Orders of stage {plan.stage} must be one list per question, {len(plan.pulls)} in all, and no more than "
+            "it asked for; drop those of other stages."
+        )
+    return tuple(tuple(checked_order(order, problem.show) for order in given) for given in orders)
+
+
+TAKES_SETS = "winner"
+"""The policy that asks questions about sets."""
+
+
+def require_sets_allowed(problem: Problem, policy: Policy[Any]) -> None:
+    """Refuse questions about sets for a policy that cannot ask them."""
+    if problem.show > 2 and policy.name != TAKES_SETS:
+        raise InvalidInput(
+            f"Questions that show {problem.show} items are asked by the policy {TAKES_SETS}, not by {policy.name}; use "
+            "Problem.from_pairs."
+        )
+
+
 def checked_limits(delta: float, epsilon: float, budget: int) -> None:
     """Refuse a delta, epsilon or budget that is out of range."""
     validate.probability("delta", delta)
@@ -195,6 +223,8 @@ class StageRecord:
     """Whether no more answers are expected."""
     partial: Partial = ()
     """Scores of answers that are neither 1 nor 0; they are no part of `pulls` and `wins`."""
+    orders: Orders = ()
+    """Answers to questions about sets, which are no part of `pulls` and `wins` either."""
 
     @classmethod
     def unanswered(cls, plan: Plan) -> "StageRecord":
@@ -206,12 +236,19 @@ class StageRecord:
     def answered(self) -> bool:
         """Whether all answers are in: every question has one, or the stage is closed."""
         # By vector, not in all: answers to another question of the stage are no substitute.
-        return self.closed or bool(np.array_equal(self.scored[0], self.plan.pulls))
+        return self.closed or bool(np.array_equal(self.given, self.plan.pulls))
+
+    @cached_property
+    def given(self) -> Floats:
+        """Answers to each question of the plan, of any kind."""
+        if not self.orders:
+            return self.scored[0]
+        return np.asarray(self.scored[0] + np.array([len(orders) for orders in self.orders]))
 
     @cached_property
     def answers(self) -> int:
         """Answers to the stage so far."""
-        return int(self.scored[0].sum())
+        return int(self.given.sum())
 
     @cached_property
     def scored(self) -> tuple[Floats, Floats]:
@@ -228,8 +265,12 @@ class StageRecord:
         return self.plan.total - self.answers
 
 
-def updated(policy: Policy[State], state: State, stage: int, tally: Tally, partial: Partial) -> State:
-    """`policy.update`, with scores between 0 and 1 if there are any: only policies that take them are given some."""
+def updated(
+    policy: Policy[State], state: State, stage: int, tally: Tally, partial: Partial, orders: Orders = ()
+) -> State:
+    """`policy.update`, with scores between 0 and 1 or orders if there are any, which only some policies take."""
+    if orders:
+        return cast("State", cast("Any", policy).update(state, stage, tally, partial, orders))
     if not partial:
         return policy.update(state, stage, tally)
     return cast("State", cast("Any", policy).update(state, stage, tally, partial))
@@ -242,11 +283,11 @@ def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
     return records[stage]
 
 
-def exhausted(judged: Collection[int], left: int) -> Wait:
+def exhausted(judged: Collection[int], left: int, remedy: str = ', or search with assume="population"') -> Wait:
     """What to say where the next judge has had every question that could decide."""
     return Wait(
         f"This judge has had every question that could decide ({len(judged):,} in all), and {left} items are left; "
-        "another answer of this judge to one of them would not count now. Ask somebody else, or trust the features.",
+        f"another answer of this judge to one of them would not count now. Ask somebody else{remedy}.",
         exhausted=True,
     )
 
@@ -270,13 +311,28 @@ class AnsweredStage(Protocol):
     def partial(self) -> Partial:
         """Scores of answers that are neither 1 nor 0."""
 
+    @property
+    def orders(self) -> Orders:
+        """Answers to questions about sets."""
+
 
 def pooled_counts(problem: Problem, stages: Iterable[AnsweredStage]) -> tuple[Integers, Integers]:
-    """Pulls and wins of every question of the problem over these stages."""
+    """Pulls and wins of every comparison or yes/no question of the problem over these stages.
+
+    Of orders they are the pairs that they decide.
+    """
     pulls = np.zeros(len(problem.about), dtype=np.int64)
     wins = np.zeros_like(pulls)
     # A plan names each measurement at most once, so `+=` with an index array loses nothing.
     for stage in stages:
+        if problem.show > 2:
+            for measurement, told in zip(stage.plan.measurements.tolist(), stage.orders, strict=False):
+                shown = problem.shown(measurement)
+                for winner, loser in (pair for order in told for pair in decided_pairs(order, range(len(shown)))):
+                    row = problem.comparison[shown[winner], shown[loser]]
+                    pulls[row] += 1
+                    wins[row] += problem.about[row, 0] == shown[winner]
+            continue
         pulls[stage.plan.measurements] += stage.pulls
         wins[stage.plan.measurements] += stage.wins
     return pulls, wins
@@ -287,3 +343,23 @@ def pooled_tally(problem: Problem, stages: Iterable[AnsweredStage]) -> Tally:
     pulls, wins = pooled_counts(problem, stages)
     asked = np.flatnonzero(pulls)
     return Tally(problem.rows[asked], pulls[asked], wins[asked])
+
+
+OldAnswers = tuple[tuple[int, int, int], ...]
+"""Answers that predict and do not count, as (measurement, pulls, wins)."""
+
+
+def old_counts(warm: OldAnswers, count: int) -> tuple[Floats, Floats] | None:
+    """Old answers (measurement, pulls, wins) as pulls and wins of all measurements; None if there are none."""
+    if not warm:
+        return None
+    rows, asked, ones = np.array(warm, dtype=np.int64).T
+    if rows.min() < 0 or rows.max() >= count or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
+        raise InvalidInput(
+            f"warm must hold (measurement, pulls, wins) for measurements below {count}, got one that does not exist or "
+            "more wins than pulls."
+        )
+    pulls, wins = np.zeros(count), np.zeros(count)
+    np.add.at(pulls, rows, asked)
+    np.add.at(wins, rows, ones)
+    return pulls, wins

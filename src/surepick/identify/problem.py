@@ -1,17 +1,20 @@
 """The question to be decided: which vectors can be measured, and among which items the best is wanted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from math import comb
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
-from surepick._arrays import Floats, Integers
+from surepick._arrays import Booleans, Floats, Integers
+from surepick.display import Displayed, View
 from surepick.errors import InvalidInput, NotIdentifiable
+from surepick.identify.sets import set_number, set_of
 from surepick.linalg import Span, norms, span_of
 
 Items = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | Any
@@ -25,15 +28,27 @@ SAMPLED_PAIRS = 5_000
 DISPLAYED = ("item", "label", "image", "text", "colour")
 """Columns of a table of items that are for people, not features."""
 
+MOST_FEATURES = 6
+"""Features of an item that are shown in a notebook."""
+
 NOTHING = -1
 """In `Problem.about`: no item at this place."""
+
+MOST_SHOWN = 10
+"""Most items of a question; nobody ranks more at once."""
+
+MOST_SETS = 2**52
+"""Numbers of questions stay below 2^53, so that JSON readers in every language keep them."""
+
+Kind = Literal["compare", "pick", "rank", "yes/no", "vector"]
+"""What a question asks: which of two, the best of several, their order, yes or no, or about a bare vector."""
 
 IDENTITY = "identity"
 """In the JSON of very many items: each has a coordinate of its own."""
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Displayed):
     """Measurement vectors X (the rows), items Z, and what each measurement is about.
 
     An answer to a measurement x is 1 with probability 1/(1+exp(−xᵀθ*)); the best item is the z of largest zᵀθ*. Items
@@ -65,6 +80,12 @@ class Problem:
     """Names of the inputs of `from_systems`: every question shows outputs for one of them, drawn at random."""
     input_weights: Floats | None = None
     """The probability with which each input is drawn; None where all are equally likely."""
+    once: bool = False
+    """Whether a pair is compared at most once on each input in each order: drawn without replacement."""
+    show: int = 2
+    """Items that a question shows: more than two in problems of `from_sets`."""
+    top: int = 1
+    """Of the items shown, how many places are asked for: 1 for a pick, show − 1 for a whole ranking."""
 
     def __init__(self, measurements: ArrayLike, items: Items, *, names: Sequence[str] | None = None) -> None:
         features, given = _features(items, names)
@@ -112,12 +133,16 @@ class Problem:
         *,
         names: Sequence[str] | None = None,
         weights: ArrayLike | None = None,
+        once: bool = False,
     ) -> "Problem":
         """Every question shows the outputs of two systems for one input, drawn at random by the session.
 
         `systems` are names, or items with features as in `from_pairs`; every system needs an output for each of the
         `inputs`. These are drawn with equal probability, or in proportion to positive `weights`. The probability that a
         system wins a comparison is then a mean over the inputs, and so is every claim (docs/systems.md).
+
+        With `once` a pair is compared at most once on each input in each order, which takes fewer questions. It is for
+        one judge, whose first answer stands, such as a language model at temperature 0, and for inputs without weights.
 
         >>> Problem.from_systems(["old prompt", "new prompt"], ["mail 1", "mail 2", "mail 3"]).inputs
         ('mail 1', 'mail 2', 'mail 3')
@@ -137,13 +162,89 @@ class Problem:
                 if double is None
                 else f"inputs must differ, got {double!r} more than once; rename one of them."
             )
-        return problem._with_inputs(given, None if weights is None else _shares(weights, len(given)))
+        if once and weights is not None:
+            raise InvalidInput("Inputs that are drawn once have equal weights; leave out weights, or once.")
+        return problem._with_inputs(given, None if weights is None else _shares(weights, len(given)), once=once)
 
-    def _with_inputs(self, inputs: tuple[str, ...], weights: Floats | None) -> "Problem":
+    @classmethod
+    def from_sets(
+        cls,
+        items: Items,
+        *,
+        show: int = 4,
+        answer: Literal["pick", "rank"] = "rank",
+        top: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> "Problem":
+        """Every question shows `show` items and asks for the best of them ("pick") or for their order ("rank").
+
+        With `top` only that many places of the order are asked for. Any set of items can be shown; with show=2 these
+        are the comparisons of `from_pairs`. The policy Winner asks such questions.
+
+        >>> problem = Problem.from_sets(["red", "green", "blue", "teal"], show=3)
+        >>> problem.kind(problem.number_of((3, 0, 2))), problem.shown(problem.number_of((3, 0, 2)))
+        ('rank', (0, 2, 3))
+        """
+        validate.one_of("answer", answer, ("pick", "rank"))
+        shown = validate.whole("show", show, least=2)
+        problem = cls.from_pairs(items, names=names)
+        if shown > min(MOST_SHOWN, len(problem.items)):
+            raise InvalidInput(
+                f"show must be at most {MOST_SHOWN} and at most the number of different items, "
+                f"{len(problem.items)}; got {shown}."
+            )
+        if comb(len(problem.items), shown) > MOST_SETS:
+            raise InvalidInput(
+                f"There are too many sets of {shown} of {len(problem.items):,} items to be numbered; show fewer."
+            )
+        places = 1 if answer == "pick" else shown - 1 if top is None else validate.whole("top", top, least=1)
+        if answer == "pick" and top not in (None, 1):
+            raise InvalidInput(f"A pick has one place; got top={top!r}, which is an option of answer='rank'.")
+        return problem._with_sets(shown, min(places, shown - 1))
+
+    def _with_sets(self, show: int, top: int) -> "Problem":
+        """Fill in what questions show, for a problem that was just made."""
+        object.__setattr__(self, "show", show)
+        object.__setattr__(self, "top", top)
+        return self
+
+    def number_of(self, items: Iterable[int]) -> int:
+        """The number of the question that shows this set of items; those of sets go on after those of pairs."""
+        return len(self.about) + set_number(items)
+
+    def shown(self, measurement: int) -> tuple[int, ...]:
+        """The items that a question shows: in the order of a pair, or ascending for a larger set."""
+        if measurement >= len(self.about):
+            return set_of(measurement - len(self.about), self.show)
+        return tuple(int(item) for item in self.about[measurement] if item != NOTHING)
+
+    def shown_together(self, measurements: Iterable[int]) -> Booleans:
+        """Which pairs of items some of these questions showed together, as a symmetric items × items matrix."""
+        together = np.zeros((len(self.items), len(self.items)), dtype=np.bool_)
+        for measurement in measurements:
+            shown = list(self.shown(measurement))
+            together[np.ix_(shown, shown)] = True
+        np.fill_diagonal(together, False)
+        return together
+
+    def kind(self, measurement: int) -> Kind:
+        """What a question asks."""
+        if measurement >= len(self.about):
+            return "pick" if self.top == 1 else "rank"
+        kinds: tuple[Kind, ...] = ("vector", "yes/no", "compare")
+        return kinds[len(self.shown(measurement))]
+
+    def _with_inputs(self, inputs: tuple[str, ...], weights: Floats | None, *, once: bool) -> "Problem":
         """Fill in the inputs of a problem that was just made."""
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "input_weights", weights)
+        object.__setattr__(self, "once", once)
         return self
+
+    @property
+    def cells(self) -> int:
+        """How many answers to a pair there are to draw from: every input in both orders; 0 if there is no end."""
+        return 2 * len(self.inputs) if self.once else 0
 
     @classmethod
     def from_items(cls, items: Items, *, names: Sequence[str] | None = None, intercept: bool = True) -> "Problem":
@@ -218,10 +319,18 @@ class Problem:
         return _differences(self.items, self.about[: self.listed], self.position)
 
     def vectors(self, rows: ArrayLike) -> Floats:
-        """The vectors of these questions, or of one of them by number, whether they are listed or not."""
+        """The vectors of these questions, or of one of them by number, whether they are listed or not.
+
+        A question about a set has none: zeros stand for it, about which no answer says anything.
+        """
+        where = np.asarray(rows)
+        if self.show > 2:
+            pair = where < len(self.about)
+            pairs = self.about[np.where(pair, where, 0)]
+            return np.asarray((self.items[pairs[..., 0]] - self.items[pairs[..., 1]]) * pair[..., None])
         if not self.every_pair:
-            return np.asarray(self.measurements[np.asarray(rows)])
-        pairs = self.about[np.asarray(rows)]
+            return np.asarray(self.measurements[where])
+        pairs = self.about[where]
         return np.asarray(self.items[pairs[..., 0]] - self.items[pairs[..., 1]])
 
     @property
@@ -304,6 +413,15 @@ class Problem:
         if self.obstacle is not None:
             raise NotIdentifiable(self.obstacle)
 
+    def view(self) -> View:
+        """The items and their first features."""
+        shown = range(min(self.items.shape[1], MOST_FEATURES))
+        return View(
+            f"{len(self.names):,} items, {len(self.about):,} questions, {self.items.shape[1]:,} coordinates",
+            {"item": self.names, **{f"x{place + 1}": self.items[:, place].tolist() for place in shown}},
+            () if self.obstacle is None else (self.obstacle,),
+        )
+
     def index(self, name: str) -> int:
         """The number of the item of this name (any of its aliases)."""
         for number, aliases in enumerate(self.aliases):
@@ -322,9 +440,10 @@ class Problem:
             result["about"] = self.about[: self.listed].tolist()
         else:
             result["measurements"] = self.measurements.tolist()
-        flags = {"position": self.position, "every_pair": self.every_pair}
+        flags = {"position": self.position, "every_pair": self.every_pair, "once": self.once}
         result |= {name: True for name, value in flags.items() if value}
         result |= {"inputs": list(self.inputs)} if self.inputs else {}
+        result |= {"show": self.show, "top": self.top} if self.show > 2 else {}
         return result | ({} if self.input_weights is None else {"weights": self.input_weights.tolist()})
 
     @classmethod
@@ -345,12 +464,16 @@ class Problem:
                 about = np.full((len(rows), 2), NOTHING, dtype=np.int64)
             inputs = tuple(str(name) for name in fields.get("inputs", ()))
             weights = _shares(fields["weights"], len(inputs)) if "weights" in fields else None
+            show, top = int(fields.get("show", 2)), int(fields.get("top", 1))
+            if not 2 <= show <= max(2, min(MOST_SHOWN, len(items))) or not 1 <= top < show:
+                raise InvalidInput(f"Questions that show {show} of {len(items)} items cannot ask for {top} places.")
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"This is not a problem written by surepick ({error}).") from None
         problem = cls.__new__(cls)
         every_pair = bool(fields.get("every_pair", False))
         problem._fill(rows, items, aliases, about, derived=derived, position=position, every_pair=every_pair)
-        return problem._with_inputs(inputs, weights)
+        once = bool(fields.get("once", False))
+        return problem._with_inputs(inputs, weights, once=once)._with_sets(show, top)
 
 
 def _shares(weights: ArrayLike, count: int) -> Floats:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import scipy.linalg as sl
@@ -13,8 +13,9 @@ from surepick._arrays import Floats, Integers
 from surepick.design import Rows
 from surepick.design.cutting_planes import whitened_basis
 from surepick.glm import Tally, fit, probability_of_yes
-from surepick.identify.policy import Policy, Wait
+from surepick.identify.policy import Plan, Policy, Wait, require_sets_allowed, updated
 from surepick.identify.problem import Problem
+from surepick.identify.sets import Order
 from surepick.identify.verdict import Verdict
 from surepick.linalg import factor
 
@@ -87,6 +88,11 @@ class DrawnAnswers:
         """How many of the answers to each vector are 1; the cost does not depend on how many there are."""
         return self.rng.binomial(pulls, probability_of_yes(vectors @ self.theta))
 
+    def orders(self, features: Floats, top: int, times: int) -> list[Order]:
+        """Rankings of the top places of items with these features, as in the model of Plackett and Luce."""
+        scores = features @ self.theta + self.rng.gumbel(size=(times, len(features)))
+        return [tuple(order) for order in np.argsort(-scores, axis=1)[:, :top].tolist()]
+
 
 def run(
     problem: Problem,
@@ -105,6 +111,7 @@ def run(
     questions: with `coarse`, a stage shorter than this share of the questions before it is stretched to it; after
     `stages` of them the search is broken off, with an open verdict.
     """
+    require_sets_allowed(problem, policy)
     rng = np.random.default_rng([seed, 1])  # not the stream of a judge with the same seed
     state = policy.start(problem) if state is None else state
     planned, stretched = 0, 0
@@ -113,6 +120,8 @@ def run(
         if isinstance(outcome, Verdict):
             # A search that is evaluated less often ends later than a real one, so its last stage counts as planned.
             return _shorter(outcome, stretched)
+        if isinstance(outcome, Wait) and outcome.exhausted:  # all that there is to ask was asked
+            return policy.verdict(state)
         if isinstance(outcome, Wait):
             raise AssertionError(f"{policy.name} waits though every stage is answered: {outcome.reason}")
         # Whole multiples, so that the proportions of the design, and with them its guarantee, stay.
@@ -120,11 +129,24 @@ def run(
         stretched = (times - 1) * outcome.total
         if stretched:
             outcome = replace(outcome, pulls=times * outcome.pulls)
-        wins = judge.wins(problem.vectors(outcome.measurements), outcome.pulls)
-        state = policy.update(policy.apply(state, outcome), outcome.stage, outcome.tally(problem, wins))
+        if problem.show > 2:
+            orders = drawn_orders(problem, outcome, outcome.pulls, judge)
+            none = outcome.tally(problem, np.zeros_like(outcome.pulls), np.zeros_like(outcome.pulls))
+            state = updated(policy, policy.apply(state, outcome), outcome.stage, none, (), orders)
+        else:
+            wins = judge.wins(problem.vectors(outcome.measurements), outcome.pulls)
+            state = policy.update(policy.apply(state, outcome), outcome.stage, outcome.tally(problem, wins))
         planned, asked = planned + 1, asked + outcome.total
         if planned == stages:
             return policy.verdict(state)
+
+
+def drawn_orders(problem: Problem, plan: Plan, times: Integers, judge: PlanJudge) -> list[list[Order]]:
+    """Answers of the judge to questions about sets, this many to each of a stage."""
+    return [
+        cast("Any", judge).orders(problem.items[list(problem.shown(row))], problem.top, asked)
+        for row, asked in zip(plan.measurements.tolist(), times.tolist(), strict=True)
+    ]
 
 
 def _shorter(verdict: Verdict, by: int) -> Verdict:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from surepick import validate
 from surepick._arrays import Booleans
+from surepick.display import Displayed, View
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Displayed):
     """How many (more) questions a search will take, by simulated searches (`identify.forecast`), one entry each.
 
     An interval has its coverage exactly, for any number of searches, if the real one is like the simulated ones: their
@@ -93,6 +94,17 @@ class Forecast:
     def __str__(self) -> str:
         return self.sentence
 
+    def view(self) -> View:
+        """How many questions at most, with which probability."""
+        shares = (0.1, 0.25, 0.5, 0.75, 0.9)
+        return View(
+            self.sentence.capitalize(),
+            {"probability": shares, "at_most_questions": [self.quantile(share) for share in shares]},
+            (f"By {len(self.questions)} simulated searches; {self.guarantee}.",),
+            labels="probability",
+            values="at_most_questions",
+        )
+
     def after(self, answers: int) -> "Forecast":
         """The same once this many more answers are in, for a search that is not over yet."""
         # At least one more: had the search been decided, nobody would ask for a forecast.
@@ -115,6 +127,16 @@ def two_digits(number: float) -> str:
     if number == math.inf:
         return "unknown"
     return f"{round(number, min(0, 1 - math.floor(math.log10(max(number, 1))))):,.0f}"
+
+
+def one_in(delta: float) -> str:
+    """A probability as people say it.
+
+    >>> one_in(0.05), one_in(0.001), one_in(0.03)
+    ('1 of 20', '1 of 1,000', '3 of 100')
+    """
+    times = round(1 / delta)
+    return f"1 of {times:,}" if abs(times * delta - 1) < 1e-9 else f"{100 * delta:g} of 100"
 
 
 class Status(StrEnum):
@@ -170,7 +192,7 @@ class Claim:
     """What the answers of a search prove under one assumption; each claim has the whole delta to itself."""
 
     assume: str
-    """"winner" or "features" (docs/assumptions.md)."""
+    """"winner", "features" or "population" (docs/assumptions.md)."""
     assumption: str
     """The assumption in a sentence."""
     status: Status
@@ -234,7 +256,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Displayed):
     """The outcome of a search.
 
     `certain`: the best item is `best`, except with probability delta. `within epsilon`: no item is better than `best`
@@ -264,6 +286,8 @@ class Verdict:
     """Other names of the best item: items of the same features."""
     refuted_by: tuple[str, ...] = ()
     """Names of the checks whose alarm contradicts an assumption of the verdict: then nothing is proved."""
+    not_evaluated: int = 0
+    """Answers that count for the best guess only, since an earlier question is still open."""
     known_claims: tuple[Claim, ...] = field(default=(), compare=False, repr=False)
     """The claims as far as they are computed; see `claims`."""
     claimant: Callable[[], tuple[Claim, ...]] | None = field(default=None, compare=False, repr=False)
@@ -301,12 +325,28 @@ class Verdict:
         known = [rival.evidence for rival in self.rivals if rival.evidence is not None]
         return min(known, default=None)
 
+    def view(self) -> View:
+        """The best item and its rivals, the closest first."""
+        named = (self.best, *(rival.name for rival in self.rivals))
+        return View(
+            str(self).rstrip("."),
+            {
+                "item": named,
+                "excluded": [name not in self.surviving for name in named],
+                "evidence_against_nats": [None, *(rival.evidence for rival in self.rivals)],
+            },
+            (self.statement, *self.assumptions),
+            labels="item",
+            values="evidence_against_nats",
+        )
+
     def __str__(self) -> str:
         claim = {
             Status.CERTAIN: f"{self.best} is the best",
             Status.WITHIN_EPSILON: f"{self.best} is the best, or within {self.epsilon:g} of it",
         }.get(self.status, f"Not decided ({self.status}); the best guess is {self.best}")
-        sure = f" (delta = {self.delta:g}, {self.guarantee})" if self.status.decided else ""
+        wrong = f"wrong in at most {one_in(self.delta)} such searches, {self.guarantee}"
+        sure = f" ({self.guarantee if self.guarantee is Guarantee.HEURISTIC else wrong})" if self.status.decided else ""
         if self.refuted_by:
             sure += f", but the answers contradict what that assumes ({', '.join(self.refuted_by)}),"
         return f"{claim}{sure} after {self.questions:,} answers. {self.reason}".rstrip()
@@ -329,6 +369,7 @@ class Verdict:
             "rivals": [rival.to_json() for rival in self.rivals],
             "reason": self.reason,
             "refuted_by": list(self.refuted_by),
+            "not_evaluated": self.not_evaluated,
             "claims": [claim.to_json() for claim in self.claims],
         }
 
@@ -352,6 +393,7 @@ class Verdict:
                 also=tuple(fields["also"]),
                 # Logs written before there were claims have none.
                 refuted_by=tuple(fields.get("refuted_by", ())),
+                not_evaluated=fields.get("not_evaluated", 0),
                 known_claims=tuple(Claim.from_json(claim) for claim in fields.get("claims", ())),
             )
         except (KeyError, TypeError, ValueError) as error:

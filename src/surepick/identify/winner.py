@@ -13,10 +13,8 @@ Features and past answers guide the search and size the bets (`glm.item_scores`)
 """
 
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,29 +23,41 @@ from surepick import validate
 from surepick._arrays import Integers
 from surepick.certificate import FORMAT, digest
 from surepick.errors import InvalidInput
-from surepick.evidence.betting import Predicted, WinnerEvidence
+from surepick.evidence.betting import WinnerEvidence
 from surepick.glm import Tally
 from surepick.glm.item_scores import ItemScores
 from surepick.guarantee import Guarantee
 from surepick.identify.policy import (
     ENOUGH,
+    OldAnswers,
     Partial,
     Plan,
     StageRecord,
     Wait,
     checked_answers,
     checked_limits,
+    checked_orders,
     checked_partial,
     exhausted,
     numbered,
+    old_counts,
 )
 from surepick.identify.problem import NOTHING, Problem
+from surepick.identify.set_sampling import choose_sets
+from surepick.identify.set_stages import counted_orders, predict_set
+from surepick.identify.sets import Orders
 from surepick.identify.verdict import Rival, Status, Verdict
 from surepick.identify.winner_sampling import choose_questions
+from surepick.identify.winner_state import WinnerState, stage_answers
 
 ASSUMPTION = (
-    "One item wins each of its comparisons with probability at least one half, whatever happened before; nothing is "
-    "assumed about features, about the other items, or about judges being alike."
+    "One item wins each of its comparisons at least half the time, whatever the features and whatever happened before."
+)
+
+SETS_ASSUMPTION = (
+    "Whenever it is one of the items to pick from, one item is at least as likely to be picked as any other, whatever "
+    "happened before; a ranking is picks one after the other. Nothing is assumed about features, about the other "
+    "items, or about judges being alike."
 )
 
 SAME_FEATURES = "Items that were given with the same features are equally good: they are asked about as one item."
@@ -58,20 +68,10 @@ WITHIN = (
     "(docs/assumptions.md, Theorem 2)."
 )
 
-NAMED_SHARE = 0.5
-"""Share of delta for named leaders, if epsilon > 0; the rest is for excluding items outright."""
-
-NAMING_CHANCE = 0.5
-"""A leader is named when it is within epsilon of the best with about this probability: each naming costs weight."""
-
-MOST_ETA = 0.49
-"""Largest margin of the epsilon form; an epsilon above 4.6 is taken as 4.6."""
-
-CONFIRMING = 30
-"""Answers after which the last item may be a little behind in its comparison with an excluded one."""
-
-SPREAD_PRIOR = 1.0
-"""Weight of the usual variance, of wins and losses, in the estimate from scores: about that of four answers."""
+ALL_DRAWN = (
+    "Every comparison that could decide was made on every input, in both orders, and {} systems are left: they are as "
+    "good as equal on these inputs. Add inputs, or accept an epsilon."
+)
 
 ONE_BY_ONE = 1000
 """Questions that are planned one at a time ..."""
@@ -88,12 +88,16 @@ class Winner:
     `budget` ends the search with the best guess. `missing` says what a question without an answer means: "ignorable",
     that whether an answer comes does not depend on what it would have been, or "charged", that it may, and the worst
     is assumed. It takes at least five questions per item, however good the features are.
+
+    `warm` are answers of another judge or time as (measurement, pulls, wins), for instance of a language model: they
+    predict and no evidence counts them, so they save questions where they are right and cost few where they are not.
     """
 
     delta: float = 0.05
     epsilon: float = 0.0
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
+    warm: OldAnswers = ()
 
     name = "winner"
     guarantee = Guarantee.PROVED
@@ -101,10 +105,11 @@ class Winner:
     assumptions = (ASSUMPTION,)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "warm", tuple((int(row), int(asked), int(ones)) for row, asked, ones in self.warm))
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
 
-    def start(self, problem: Problem) -> "WinnerState":
+    def start(self, problem: Problem) -> WinnerState:
         """The state before the first question; refuses problems that ask anything but comparisons."""
         if (
             problem.obstacle is None
@@ -122,11 +127,21 @@ class Winner:
             self.epsilon,
             self.missing == "charged",
             WinnerEvidence.of(items),
-            ItemScores.of(problem.guide, items),
+            self._first_beliefs(problem),
         )
 
+    def _first_beliefs(self, problem: Problem) -> ItemScores:
+        """What is believed before the first answer."""
+        beliefs = ItemScores.of(problem.guide, len(problem.items))
+        old = old_counts(self.warm, len(problem.about))
+        if old is None:
+            return beliefs
+        pulls, wins = old
+        rows = np.flatnonzero(pulls)
+        return beliefs.advised((*problem.about[row].tolist(), wins[row], pulls[row]) for row in rows)
+
     def plan(
-        self, state: "WinnerState", rng: np.random.Generator, without: Collection[int] | None = None
+        self, state: WinnerState, rng: np.random.Generator, without: Collection[int] | None = None
     ) -> Plan | Wait | Verdict:
         """The next question, whether or not earlier ones are open; or the final verdict.
 
@@ -140,64 +155,78 @@ class Winner:
         if state.asked >= self.budget:
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
+            reason = reason or _how_far(state)
             spent = f"The budget of {self.budget:,} questions is spent. {reason} Raise the budget."
             return self._say(state, Status.BUDGET_SPENT, best, spent)
         # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
         size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
-        counts = choose_questions(state, min(size, self.budget - state.asked), rng, without)
+        if state.problem.once:
+            without = state.used_up.union(without or ())
+        choose = choose_sets if state.problem.show > 2 else choose_questions
+        counts = choose(state, min(size, self.budget - state.asked), rng, without)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
         if counts:
-            return self._stage(state, counts)
+            return self.stage_asking(state, counts)
         if len(state.alive) == 1:  # proved; whether it loses to an excluded item can no longer be asked
             return self._say(state, Status.CERTAIN, int(state.alive[0]), "")
+        if state.problem.once:
+            return Wait(ALL_DRAWN.format(len(state.alive)), exhausted=True)
         return exhausted(without or (), len(state.alive))
 
-    def stage_of(self, state: "WinnerState", counts: Integers, *, prove: bool = True) -> Plan:
+    def stage_of(self, state: WinnerState, counts: Integers, *, prove: bool = True) -> Plan:
         """A stage that asks each measurement `counts` times, whoever chose them; there is nothing to `prove` later."""
         state = state.evaluated  # the answers that are in, counted once
-        return self._stage(state, {int(row): int(counts[row]) for row in np.flatnonzero(counts)})
+        return self.stage_asking(state, {int(row): int(counts[row]) for row in np.flatnonzero(counts)})
 
-    def _stage(self, state: "WinnerState", counts: Mapping[int, int]) -> Plan:
+    def stage_asking(self, state: WinnerState, counts: Mapping[int, int]) -> Plan:
         """A stage with its predictions.
 
         They are fixed here, from the answers that are in: factors may depend on answers to questions planned before,
         and on nothing later. Questions of one stage are predicted alike.
         """
         where = np.array(sorted(counts), dtype=np.int64)
-        memo: dict[str, Any] = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
+        if state.problem.show > 2:
+            predicted = [predict_set(state.beliefs, state.problem.shown(row)) for row in where.tolist()]
+            memo: dict[str, Any] = {"shares": predicted}
+        else:
+            memo = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
         if state.spread < 1:
             memo["spread"] = state.spread
         if state.names_leader:
             memo["leader"] = state.leader
         return Plan(len(state.stages), where, np.array([counts[row] for row in where.tolist()]), memo)
 
-    def apply(self, state: "WinnerState", plan: Plan) -> "WinnerState":
+    def apply(self, state: WinnerState, plan: Plan) -> WinnerState:
         """The state after this stage was planned; stages answered by then are evaluated for good."""
         state = state.evaluated
-        return replace(state, stages=(*state.stages, StageRecord.unanswered(plan)), asked=state.asked + plan.total)
+        return replace(state, stages=state.stages.planned(plan), asked=state.asked + plan.total)
 
-    def update(self, state: "WinnerState", stage: int, tally: Tally, partial: Partial = ()) -> "WinnerState":
+    def update(
+        self, state: WinnerState, stage: int, tally: Tally, partial: Partial = (), orders: Orders = ()
+    ) -> WinnerState:
         """Record all answers to a stage that there are by now; stages already evaluated stay as they are.
 
-        `partial` are scores between 0 and 1, such as ½ for a tie.
+        `partial` are scores between 0 and 1, such as ½ for a tie; `orders` answer questions about sets.
         """
         record = numbered(state.stages, stage)
         pulls, wins = checked_answers(record.plan, tally)
         partial = checked_partial(record.plan, tally, partial)
-        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins, partial=partial))
+        orders = checked_orders(record.plan, state.problem, orders)
+        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins, partial=partial, orders=orders))
 
-    def close(self, state: "WinnerState", stage: int) -> "WinnerState":
+    def close(self, state: WinnerState, stage: int) -> WinnerState:
         """Take the answers a stage has as all it will get."""
         return state.with_stage(stage, replace(numbered(state.stages, stage), closed=True))
 
-    def verdict(self, state: "WinnerState") -> Verdict:
+    def verdict(self, state: WinnerState) -> Verdict:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
         state = state.evaluated
-        return self._say(state, *self._conclusion(state))
+        status, best, reason = self._conclusion(state)
+        return self._say(state, status, best, reason or ("" if status.final else _how_far(state)))
 
-    def _conclusion(self, state: "WinnerState") -> tuple[Status, int, str]:
-        """Status, best item and reason of the verdict, without what takes time with the number of stages."""
+    def _conclusion(self, state: WinnerState) -> tuple[Status, int, str]:
+        """Status, best item and reason of the verdict, without what takes time; "" where `_how_far` says it."""
         problem, alive = state.problem, state.alive
         if problem.obstacle is not None:
             return Status.NOT_IDENTIFIABLE, 0, problem.obstacle
@@ -224,15 +253,9 @@ class Winner:
         ]
         if good_enough:
             return Status.WITHIN_EPSILON, good_enough[0], ""
-        leader = state.leader
-        return (
-            Status.OPEN,
-            leader,
-            f"{len(alive)} of {len(problem.items)} items are not excluded; the leader is the best of them with "
-            f"probability about {state.beliefs.chance_of_best(leader, alive[alive != leader]):.2f} (heuristic).",
-        )
+        return Status.OPEN, state.leader, ""
 
-    def _say(self, state: "WinnerState", status: Status, best: int, reason: str) -> Verdict:
+    def _say(self, state: WinnerState, status: Status, best: int, reason: str) -> Verdict:
         """The verdict; rivals that are not excluded first, those of the highest estimated score before others."""
         problem, reached = state.problem, state.evidence.reached
         # Not by the evidence: it also depends on how often an item was asked about, and of many it is nothing yet.
@@ -241,21 +264,20 @@ class Winner:
         # A winner has log-odds of at least 0 against everybody. A leader within epsilon is bounded against the winner
         # only, and which item that is stays open.
         low = 0.0 if status is Status.CERTAIN else -math.inf
-        evaluated = state.stages[: state.evaluated_stages]
         return Verdict(
             status=status,
             best=problem.names[best],
             surviving=tuple(problem.names[item] for item in state.alive),
             delta=self.delta,
             epsilon=self.epsilon,
-            questions_by_stage=tuple(stage.answers for stage in evaluated),
+            questions_by_stage=state.stages.answers(state.evaluated_stages),
             policy=self.name,
             guarantee=self.guarantee,
             statement=WITHIN if status is Status.WITHIN_EPSILON else self.statement,
             assumptions=(
-                *self.assumptions,
+                *((SETS_ASSUMPTION,) if problem.show > 2 else self.assumptions),
                 *((SAME_FEATURES,) if any(len(names) > 1 for names in problem.aliases) else ()),
-                *self._about_missing(sum(stage.missing for stage in evaluated)),
+                *self._about_missing(state.stages.missing(state.evaluated_stages)),
             ),
             rivals=tuple(Rival(problem.names[item], low, math.inf, float(reached[item])) for item in order),
             reason=reason,
@@ -265,16 +287,16 @@ class Winner:
     def _about_missing(self, unanswered: int) -> tuple[str, ...]:
         if self.missing == "charged" or not unanswered:
             return ()
+        closed = "1 question was" if unanswered == 1 else f"{unanswered:,} questions were"
         return (
-            f"{unanswered:,} questions were closed without an answer: whether an answer comes does not depend on what "
-            "it would have been.",
+            f"{closed} closed without an answer: whether an answer comes does not depend on what it would have been.",
         )
 
-    def predict(self, state: "WinnerState", measurement: int) -> float:
+    def predict(self, state: WinnerState, measurement: int) -> float:
         """Probability that an answer to this comparison is for its first item, by the beliefs; a heuristic."""
         return state.predict(measurement)[0]
 
-    def certificate(self, state: "WinnerState") -> dict[str, Any]:
+    def certificate(self, state: WinnerState) -> dict[str, Any]:
         """All that `surepick.certificate.verify_certificate` needs to prove the verdict again, as plain data.
 
         Raises InvalidInput where there is no proved verdict.
@@ -298,210 +320,33 @@ class Winner:
 
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
-        return {"name": self.name} | {option.name: getattr(self, option.name) for option in fields(self)}
+        known = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "warm"}
+        return {"name": self.name} | known | ({"warm": [list(row) for row in self.warm]} if self.warm else {})
 
 
-@dataclass(frozen=True, eq=False)
-class WinnerState:
-    """All stages with their answers, the processes after the first `evaluated_stages` of them, and the beliefs."""
-
-    problem: Problem
-    delta: float
-    epsilon: float
-    charge: bool
-    """Whether missing answers are charged the worst."""
-    evidence: WinnerEvidence
-    scores: ItemScores
-    """Beliefs after the evaluated stages."""
-    named: tuple[WinnerEvidence, ...] = ()
-    """The epsilon form for each leader named so far, in the order of naming."""
-    record: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    """Answers to each measurement in the evaluated stages, and the sum of their scores."""
-    squares: tuple[float, float] = (0.0, 0.0)
-    """Sums over these answers of (score − predicted)², and of what it is expected to be for wins and losses."""
-    has_partial: bool = False
-    """Whether some answer was neither a win nor a loss."""
-    stages: tuple[StageRecord, ...] = ()
-    asked: int = 0
-    """Questions of all stages."""
-    evaluated_stages: int = 0
-
-    @cached_property
-    def evaluated(self) -> "WinnerState":
-        """With the longest prefix of answered stages evaluated, in planning order: delays then do no harm."""
-        state = self
-        while state.evaluated_stages < len(state.stages) and state.stages[state.evaluated_stages].answered:
-            state = state._after(state.stages[state.evaluated_stages])
-        return state
-
-    def _after(self, stage: StageRecord) -> "WinnerState":
-        """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
-        memo, record, scores = stage.plan.memo, dict(self.record), self.scores
-        seen, usual = self.squares
-        processes = [self.evidence, *self.named]
-        if "leader" in memo:
-            processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
-        for place, measurement in enumerate(stage.plan.measurements.tolist()):
-            first, second = self.problem.about[measurement].tolist()
-            answers = stage_answers(stage, place)
-            pulls, wins = (column[place] for column in stage.scored)
-            if self.charge:
-                answers.append(((1.0, 1.0), int(stage.plan.pulls[place] - pulls)))
-            shares = _both(memo["shares"][place])
-            spread = memo.get("spread", 1.0)
-            processes = [process.update((first, second), shares, answers, spread) for process in processes]
-            if pulls:
-                scores = scores.update(first, second, wins, pulls)
-            w = memo["shares"][place][0]
-            seen += sum(times * (score[0] - w) ** 2 for score, times in answers if sum(score) == 1)
-            usual += pulls * w * (1 - w)
-            before = record.get(measurement, (0.0, 0.0))
-            record[measurement] = before[0] + pulls, before[1] + wins
-        evidence, *named = processes
-        return replace(
-            self,
-            evidence=evidence,
-            named=tuple(named),
-            scores=scores,
-            record=record,
-            squares=(seen, usual),
-            has_partial=self.has_partial or bool(stage.partial),
-            evaluated_stages=self.evaluated_stages + 1,
-        )
-
-    def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
-        """With what a stage has by now; evidence that was counted for good does not change."""
-        if stage < self.evaluated_stages:
-            return self
-        return replace(self, stages=(*self.stages[:stage], record, *self.stages[stage + 1 :]))
-
-    @property
-    def spread(self) -> float:
-        """The variance of scores, as a share of that of wins and losses: 1 until one of them was neither.
-
-        Scores that vary less carry more evidence: it takes larger bets to collect it.
-        """
-        if not self.has_partial:
-            return 1.0
-        seen, usual = self.squares
-        return round(min((seen + SPREAD_PRIOR) / (usual + SPREAD_PRIOR), 1.0), 4)
-
-    @property
-    def eta(self) -> float:
-        """The share beyond one half that epsilon is worth in a comparison: μ(epsilon) − ½ = tanh(epsilon/2)/2."""
-        # A fair share of 1 leaves nothing to bet on. A smaller eta only claims more, so the proof allows the cap.
-        return min(math.tanh(self.epsilon / 2) / 2, MOST_ETA)
-
-    @property
-    def outright_delta(self) -> float:
-        """The part of delta for excluding items outright."""
-        return self.delta * (1 - NAMED_SHARE if self.epsilon > 0 else 1)
-
-    @property
-    def needed(self) -> float:
-        """Nats at which an item is excluded outright."""
-        return math.log(1 / self.outright_delta)
-
-    @cached_property
-    def alive(self) -> Integers:
-        """Items that are not excluded."""
-        return self.evidence.surviving(self.outright_delta)
-
-    @cached_property
-    def unconfirmed(self) -> Integers:
-        """Items that the last survivor has not met, or that beat it more often than not.
-
-        The proof does not need them. But at most one item loses a comparison, so items are excluded one after the
-        other, and in a circle a > b > c > a the last one would be named although the first that was excluded beats it.
-        Asking for it ends such a search with "no winner". It costs little: a winner has met nearly everybody by then.
-        """
-        survivor = int(self.alive[0])
-        return np.array(
-            [
-                item
-                for item in range(len(self.problem.items))
-                if self.problem.comparison[survivor, item] != NOTHING and not self._is_confirmed(survivor, item)
-            ],
-            dtype=np.int64,
-        )
-
-    def _is_confirmed(self, survivor: int, item: int) -> bool:
-        measurement = int(self.problem.comparison[survivor, item])
-        asked, wins = self.record.get(measurement, (0, 0))
-        if self.problem.about[measurement, 0] != survivor:
-            wins = asked - wins
-        behind = asked - 2 * wins
-        # A pair of equals would take as long as a random walk takes to return to zero, which is too long on average.
-        # So after some answers two standard deviations behind are near enough; whoever is further behind is asked on.
-        return asked > 0 and (behind <= 0 or (asked >= CONFIRMING and behind <= 2 * math.sqrt(asked)))
-
-    def rivals_of(self, named: WinnerEvidence) -> Integers:
-        """Items that may be better than a named leader by more than epsilon."""
-        weight = 0.6 * 0.4 ** next(place for place, other in enumerate(self.named) if other is named)
-        needed = math.log(1 / (self.delta * NAMED_SHARE * weight))
-        return np.asarray(self.alive[(self.alive != named.against) & (named.reached[self.alive] < needed)])
-
-    @property
-    def names_leader(self) -> bool:
-        """Whether the next stage begins a process for the leader: if it has none, and is likely good enough."""
-        open_stages = self.stages[self.evaluated_stages :]
-        begun = [named.against for named in self.named] + [stage.plan.memo.get("leader") for stage in open_stages]
-        if self.epsilon == 0 or self.leader in begun or len(self.alive) < 2:
-            return False
-        others = self.alive[self.alive != self.leader]
-        return self.beliefs.chance_of_best(self.leader, others, self.epsilon) >= NAMING_CHANCE
-
-    @cached_property
-    def beliefs(self) -> ItemScores:
-        """Beliefs after every answer that is in, also to stages that are not evaluated yet."""
-        scores = self.scores
-        for stage in self.stages[self.evaluated_stages :]:
-            for place, measurement in enumerate(stage.plan.measurements):
-                first, second = self.problem.about[measurement].tolist()
-                if stage.pulls[place]:
-                    scores = scores.update(first, second, int(stage.wins[place]), int(stage.pulls[place]))
-        return scores
-
-    @property
-    def leader(self) -> int:
-        """The likeliest best item among those alive, or of all if none is."""
-        candidates = self.alive if len(self.alive) else np.arange(len(self.problem.items))
-        return int(candidates[np.argmax(self.beliefs.scores()[candidates])])
-
-    def predict(self, measurement: int) -> tuple[float, float]:
-        """Expected score of the first item of a question: by the beliefs, and by the past answers to it."""
-        first, second = self.problem.about[measurement].tolist()
-        asked, wins = self.record.get(measurement, (0, 0))
-        return self.beliefs.predict(first, second), (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov
+def _how_far(state: WinnerState) -> str:
+    """What an open verdict with several items left says."""
+    others = state.alive[state.alive != state.leader]
+    return (
+        f"{len(state.alive)} of {len(state.problem.items)} items are not excluded; the leader is the best of them with "
+        f"probability about {state.beliefs.chance_of_best(state.leader, others):.2f} (heuristic)."
+    )
 
 
 def _certified(problem: Problem, stage: StageRecord) -> dict[str, Any]:
     """A stage as a certificate has it (`surepick.certificate.winner`): with its memo, and its answers as scores."""
-    return {
+    asked = {
         "measurements": stage.plan.measurements.tolist(),
-        "shown": problem.about[stage.plan.measurements].tolist(),
+        "shown": [list(problem.shown(measurement)) for measurement in stage.plan.measurements.tolist()],
         "planned": stage.plan.pulls.tolist(),
         **stage.plan.memo,
         "shares": [list(shares) for shares in stage.plan.memo["shares"]],
+    }
+    if problem.show > 2:
+        return asked | {"orders": [counted_orders(orders) for orders in stage.orders or [()] * len(stage.plan.pulls)]}
+    return asked | {
         "answers": [
             [[list(scores), times] for scores, times in stage_answers(stage, place)]
             for place in range(len(stage.plan.pulls))
         ],
     }
-
-
-def stage_answers(stage: StageRecord, place: int) -> list[tuple[tuple[float, float], int]]:
-    """The answers to one question of a stage: scores of both items, and how often they occurred."""
-    pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
-    partial = Counter(stage.partial[place]) if stage.partial else {}
-    return [
-        ((1.0, 0.0), wins),
-        ((0.0, 1.0), pulls - wins),
-        *(((score, 1 - score), times) for score, times in sorted(partial.items())),
-    ]
-
-
-def _both(shares: Sequence[float]) -> Predicted:
-    """Predictions for the first item of a comparison as predictions for both."""
-    model, own = shares
-    return (model, 1 - model), (own, 1 - own)

@@ -1,37 +1,42 @@
-"""Which comparisons Winner asks next: the likeliest best item against rivals that may be as good.
+"""Which comparisons Winner asks next: the likeliest best item, or first one that may be it, against its rivals.
 
-No guarantee depends on it, only the number of questions (docs/assumptions.md, "The bets").
+No guarantee depends on it, only the number of questions (docs/assumptions.md, "The questions").
 """
 
-import math
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surepick._arrays import Floats
+from surepick._arrays import Floats, Integers
 from surepick.glm.item_scores import ItemScores
 from surepick.identify.problem import NOTHING, Problem
-
-if TYPE_CHECKING:
-    from surepick.identify.winner import WinnerState
+from surepick.identify.winner_state import WinnerState
 
 TELLING = 0.05
 """A judge who may be asked each pair once is not asked one whose answer is expected to be nearly a coin toss."""
+
+TRIES = 16
+"""Samples of the beliefs in search of a rival that is better than the first item in one of them."""
+
+EARLY, EARLY_PER_ITEM = 100, 4
+"""Questions in which both items are drawn from the beliefs, at least and per item; later the leader meets its rivals.
+With 100 items the guess after 200 questions was right in 44 of 60 worlds, and in 31 with a hundred early ones."""
 
 SPARE = 0.5
 """Nats beyond the threshold that questions already out are expected to bring before judges wait."""
 
 
 def choose_questions(
-    state: "WinnerState", size: int, rng: np.random.Generator, without: Collection[int] | None
+    state: WinnerState, size: int, rng: np.random.Generator, without: Collection[int] | None
 ) -> dict[int, int] | None:
-    """Which comparisons to ask, and how often: the leader against rivals drawn by how likely they are to be as good.
+    """Which comparisons to ask, and how often.
 
-    A rival z standard errors behind is drawn with weight exp(−z²/2). Drawing is better than taking the closest, which
-    starves rivals that were unlucky early. None where the questions out are expected to exclude every rival; empty
-    where no comparison outside `without` could. With `without`, even if it is empty, none is asked twice.
+    First two items that may be the best one (`_top_two`), which finds a good leader soon; after the `EARLY` ones the
+    leader against rivals drawn by how likely they are to be as good, which excludes them soon. A rival z standard
+    errors behind is drawn with weight exp(−z²/2): more often than it is likely to be the best one, so that rivals which
+    were unlucky early are not starved. None where the questions out are expected to exclude every rival; empty where no
+    comparison outside `without` could. With `without`, even if it is empty, none is asked twice.
     """
     if len(state.alive) == 1:
         return _confirming_questions(state, without or ())
@@ -43,24 +48,67 @@ def choose_questions(
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
-    if without:
-        askable = [_comparison(problem, beliefs, leader, rival, without) is not None for rival in wanting.tolist()]
-        wanting = wanting[askable]
+    blocked = frozenset(without or ())
+    opponents = np.full(len(problem.items), leader)
+    if blocked or np.any(problem.comparison[leader, wanting] == NOTHING):
+        opponents[wanting] = _opponents(problem, beliefs, leader, wanting, blocked)
+        wanting = wanting[opponents[wanting] != NOTHING]
         if not len(wanting):
             return {}
     scores = beliefs.scores()
-    z = np.maximum(scores[leader] - scores[wanting], 0.0) / beliefs.deviations_from(leader)[wanting]
+    z = (np.maximum(scores[leader] - scores, 0.0) / beliefs.deviations_from(leader))[wanting]
     odds = np.exp(-(z**2 - np.min(z) ** 2) / 2)
-    times = rng.multinomial(size, odds / odds.sum())
-    counts = Counter[int]()  # two rivals that the leader cannot meet may be compared with one another
-    for drawn in np.flatnonzero(times).tolist():
-        row = _comparison(problem, beliefs, leader, int(wanting[drawn]), without or ())
-        assert row is not None  # items that cannot be compared any more were left out above
-        counts[row] += int(times[drawn])
+    early = max(EARLY, EARLY_PER_ITEM * len(problem.items)) - state.asked
+    pairs = [_top_two(beliefs, leader, wanting, rng) for _ in range(min(size, early))]
+    drawn = rng.choice(wanting, size=size - len(pairs), p=odds / odds.sum()).tolist()
+    counts = Counter[int]()
+    for first, second in (*pairs, *((leader, rival) for rival in drawn)):
+        row = int(problem.comparison[first, second])
+        if row == NOTHING or row in blocked:
+            row = int(problem.comparison[opponents[second], second])
+        counts[row] += 1
     return counts if without is None else dict.fromkeys(counts, 1)
 
 
-def _confirming_questions(state: "WinnerState", without: Collection[int]) -> dict[int, int] | None:
+def _opponents(
+    problem: Problem, beliefs: ItemScores, leader: int, rivals: Integers, blocked: frozenset[int]
+) -> Integers:
+    """With whom each rival is compared: the leader, or, where that may not be asked, the best item that may be.
+
+    `NOTHING` where nobody may be compared with a rival any more, or nobody who is expected to beat it by more than
+    `TELLING`. O(rivals·items).
+    """
+    rows = problem.comparison[rivals]
+    possible = rows != NOTHING
+    if blocked:
+        forbidden = np.zeros(len(problem.about) + 1, dtype=np.bool_)
+        forbidden[[row for row in blocked if row < len(problem.about)]] = True
+        possible &= ~forbidden[rows]
+    others = np.where(possible, beliefs.scores(), -np.inf).argmax(axis=1)
+    others = np.where(possible[:, leader], leader, others)
+    met = possible[np.arange(len(rivals)), others]
+    if blocked:
+        met &= possible[:, leader] | (beliefs.predict_all(others, rivals) >= 0.5 + TELLING)
+    return np.where(met, others, NOTHING)
+
+
+def _top_two(beliefs: ItemScores, leader: int, rivals: Integers, rng: np.random.Generator) -> tuple[int, int]:
+    """The best items of two samples of the beliefs, the leader first (top-two Thompson sampling, Russo 2016).
+
+    Where one item is the best in all samples, the other is the one that comes closest to it in any of them.
+    """
+    items = np.append(rivals, leader)
+    samples = beliefs.sample(TRIES, items, rng)
+    first = int(np.argmax(samples[0]))
+    behind = samples[:, [first]] - samples
+    behind[:, first] = np.inf
+    least = behind.min(axis=1)
+    chosen = int(np.argmax(least < 0)) if np.any(least < 0) else int(np.argmin(least))
+    one, other = int(items[first]), int(items[np.argmin(behind[chosen])])
+    return (other, one) if other == leader else (one, other)
+
+
+def _confirming_questions(state: WinnerState, without: Collection[int]) -> dict[int, int] | None:
     """One comparison of the last survivor that needs it and is not out already; None where all of them are out."""
     out = {row for stage in state.stages[state.evaluated_stages :] for row in stage.plan.measurements.tolist()}
     rows = state.problem.comparison[int(state.alive[0]), state.unconfirmed].tolist()
@@ -68,31 +116,14 @@ def _confirming_questions(state: "WinnerState", without: Collection[int]) -> dic
     return dict.fromkeys([row for row in wanted if row not in without][:1], 1) if wanted else None
 
 
-def _comparison(problem: Problem, beliefs: ItemScores, leader: int, rival: int, without: Collection[int]) -> int | None:
-    """The comparison of leader and rival, or, where it may not be asked, of the rival and who beats it likeliest.
-
-    None where nobody may be compared with it any more who is expected to beat it by more than `TELLING`.
-    """
-    possible = problem.comparison[rival]
-    if possible[leader] != NOTHING and possible[leader] not in without:
-        return int(possible[leader])
-    rows = np.argsort(possible)[np.count_nonzero(possible == NOTHING) :]  # opponents, in the order of the questions
-    opponents = [int(item) for item in rows if int(possible[item]) not in without]
-    if not opponents:
-        return None
-    likeliest = max(opponents, key=lambda opponent: beliefs.predict(opponent, rival))
-    if without and beliefs.predict(likeliest, rival) < 0.5 + TELLING:
-        return None
-    return int(possible[likeliest])
-
-
-def _expected_nats(state: "WinnerState") -> Floats:
+def _expected_nats(state: WinnerState) -> Floats:
     """Evidence against each item that is there or expected from the questions that are out."""
     nats = state.evidence.reached.copy()
-    for stage in state.stages[state.evaluated_stages :]:
-        for place, measurement in enumerate(stage.plan.measurements):
-            first, second = state.problem.about[measurement].tolist()
-            chance = state.beliefs.predict(first, second)
-            loser, q = (second, chance) if chance > 0.5 else (first, 1 - chance)
-            nats[loser] += stage.plan.pulls[place] * (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q)))
+    out = [stage.plan for stage in state.stages[state.evaluated_stages :]]
+    if out:
+        first, second = state.problem.about[np.concatenate([plan.measurements for plan in out])].T
+        chance = state.beliefs.predict_all(first, second)
+        q = np.maximum(chance, 1 - chance)
+        gained = np.concatenate([plan.pulls for plan in out]) * (q * np.log(2 * q) + (1 - q) * np.log(2 * (1 - q)))
+        np.add.at(nats, np.where(chance > 0.5, second, first), gained)
     return nats

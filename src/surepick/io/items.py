@@ -5,10 +5,9 @@ they are, words as categories. Without features, colours have those of `colour_f
 each.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.errors import InvalidInput
+from surepick.display import Displayed, View
+from surepick.errors import BadRows, InvalidInput
 from surepick.identify import Problem
 from surepick.io.tables import Table, is_number, read_table, table_of
 
@@ -47,12 +47,60 @@ COLOUR_FEATURES = (
 )
 """Names of the columns of `colour_features`."""
 
+MOST_MERGED = 5
+"""Groups of items of equal features that are named."""
+
+MOST_COLUMNS = 8
+"""Columns that are named in a sentence."""
+
+LARGEST = 1e100
+"""Numbers beyond this are refused like infinite ones: their squares overflow, and all items would seem equal."""
+
 MOST_CATEGORIES = 30
 """A column with more distinct words than this, or more than two for every three rows, is text and not a category."""
 
 
-@dataclass(frozen=True, eq=False)
-class ItemTable:
+@dataclass(frozen=True)
+class Preparation:
+    """What was done to the items before the first question; terminal, JSON, report and service say it from here."""
+
+    items: int
+    """How many items are left."""
+    steps: tuple[str, ...] = ()
+    """What became of the columns, in sentences."""
+    left_out: tuple[str, ...] = ()
+    """A sentence for each row that could not be used and was left out on request."""
+    variance_kept: float | None = None
+    """The share of the variance that the principal components keep; None where there are none."""
+    merged: tuple[tuple[str, ...], ...] = ()
+    """Names of items whose features are equal: each group is one item to every question."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it for people: rows first, then columns, then items that are one."""
+        dropped = (
+            f"Rows left out: {len(self.left_out):,}; {self.items:,} items remain. The first: {self.left_out[0]}"
+            if self.left_out
+            else ""
+        )
+        groups = [", ".join(map(repr, names)) for names in self.merged[:MOST_MERGED]]
+        more = f"; and {len(self.merged) - MOST_MERGED:,} more groups" if len(self.merged) > MOST_MERGED else ""
+        merged = f"Equal features, so one item to every question: {'; '.join(groups)}{more}." if groups else ""
+        return tuple(filter(None, (dropped, *self.steps, merged)))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values: the field `prepare` of every command."""
+        return {
+            "items": self.items,
+            "steps": list(self.steps),
+            "left_out": list(self.left_out),
+            "variance_kept": self.variance_kept,
+            "merged": [list(names) for names in self.merged],
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemTable(Displayed):
     """Items with features ready for a model, what to show of each, and how the features were made."""
 
     names: tuple[str, ...]
@@ -70,6 +118,15 @@ class ItemTable:
     """Columns before scaling, in the units of the table (a category is `column=value`) ..."""
     per_unit: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     """... and by how much one unit of each moves each feature: θ in the table's terms is `per_unit @ θ`."""
+    unreduced: Floats | None = None
+    """The features before they were reduced to principal components; None where they were not."""
+    variance_kept: float | None = None
+    """The share of the variance that the principal components keep, from 0 to 1."""
+
+    def prepared(self, problem: Problem | None = None) -> "Preparation":
+        """What was done to the items before the first question, of this problem if there is one."""
+        merged = () if problem is None else tuple(names for names in problem.aliases if len(names) > 1)
+        return Preparation(len(self.names), self.steps, self.left_out, self.variance_kept, merged)
 
     def problem(self, kind: Kind = "pairs", *, seed: int = 0, position: bool = False) -> Problem:
         """What is to be asked: which of two items, yes/no about one, or both.
@@ -83,6 +140,20 @@ class ItemTable:
         if kind == "items":
             return Problem.from_items(self.features, names=self.names)
         return Problem.from_pairs_and_items(self.features, names=self.names, seed=seed)
+
+    @property
+    def bare(self) -> bool:
+        """Whether the table has no features, so that every item has a coordinate of its own."""
+        return self.columns == self.names
+
+    def view(self) -> View:
+        """The items with what is shown of them, and their features."""
+        features = {name: self.features[:, place].tolist() for place, name in enumerate(self.feature_names)}
+        return View(
+            f"{len(self.names):,} items",
+            {"item": self.names, **self.shown, **({} if self.bare else features)},
+            self.steps,
+        )
 
     def label(self, name: str) -> str:
         """The item's name as people see it."""
@@ -101,10 +172,19 @@ class ItemTable:
         return self.shown[column][self.names.index(name)] if column in self.shown else ""
 
 
-def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None, features: bool = True) -> ItemTable:
+def read_items(
+    source: str | PathLike[str] | Any,
+    *,
+    pca: int | None = None,
+    features: bool = True,
+    scale: bool = True,
+    drop_bad_rows: bool = False,
+) -> ItemTable:
     """Items from a CSV or Parquet file or a data frame; with `pca`, reduced to that many principal components.
 
-    With `features` false they are ignored: every item has a coordinate of its own (Bradley–Terry).
+    With `features` false they are ignored: every item has a coordinate of its own (Bradley–Terry). With `scale` false
+    columns stay in the units of the table, constant ones included. A row that cannot be used is refused; with
+    `drop_bad_rows` it is listed in `left_out` instead.
     """
     if isinstance(source, str | PathLike):
         table = read_table(Path(source), leave_out=True)
@@ -116,7 +196,7 @@ def read_items(source: str | PathLike[str] | Any, *, pca: int | None = None, fea
         )
     if "item" not in table:
         raise InvalidInput(f"{table.source} has no column 'item'; it has {', '.join(table.columns)}.")
-    return _Reading(table, features).finished(pca)
+    return _Reading(table, features, scale, drop_bad_rows).finished(pca)
 
 
 def feature_columns(table: Table, *besides: str | None) -> list[str]:
@@ -131,11 +211,6 @@ def item_names(items: Table) -> list[str]:
     if times > 1:
         raise InvalidInput(f"{items.source} lists the item {repeated!r} more than once; names must differ.")
     return names
-
-
-def vectors_by_name(items: Table, features: list[str]) -> dict[str, Floats]:
-    """The features of every item as the table has them, unscaled."""
-    return dict(zip(item_names(items), items.numbers(features), strict=True))
 
 
 def points_of(table: Table, vectors: Mapping[str, Floats], features: list[str]) -> tuple[list[str], Floats]:
@@ -164,22 +239,39 @@ def points_of(table: Table, vectors: Mapping[str, Floats], features: list[str]) 
 
 
 class _Reading:
-    """One pass over a table: rows are left out first, then columns become features."""
+    """One pass over a table: rows are checked first, then columns become features."""
 
-    def __init__(self, table: Table, features: bool) -> None:
+    def __init__(self, table: Table, features: bool, scale: bool, drop_bad_rows: bool) -> None:
         self.steps: list[str] = []
         self.left_out = list(table.unusable)
-        named = [column for column in table.columns if features and column not in ("item", *DISPLAYED)]
+        self.scale = scale
+        self.drop_bad_rows = drop_bad_rows
+        named = [column for column in table.columns if features and column not in ("", "item", *DISPLAYED)]
+        if features and "" in table.columns:
+            self.steps.append("The column without a name was left out: it may number the rows, as pandas does.")
+        table = self._with_points(table, named)
         self.numeric, self.categories = self._kinds(table, named)
         self.from_colours = features and not named and "colour" in table
         self.table = self._usable(table)
         names = self.table.text("item")
+        if len(names) < 2:
+            raise InvalidInput(f"{table.source} has one item, {names[0]!r}; there is a choice from two on.")
         repeated = [name for name, times in Counter(names).items() if times > 1]
         if repeated:
             rows = [row for row, name in enumerate(names) if name == repeated[0]]
             raise self.table.refusal(
                 rows[1], f"the item {repeated[0]!r} was already on line {self.table.line(rows[0])}; names must differ"
             )
+
+    def _with_points(self, table: Table, named: list[str]) -> Table:
+        """The table with points for decimal commas."""
+        columns = {name: table.with_points(name) if name in named else cells for name, cells in table.columns.items()}
+        for name, cells in columns.items():
+            changed = next((row for row, cell in enumerate(cells) if cell != table.columns[name][row]), None)
+            if changed is not None:
+                before = table.columns[name][changed]
+                self.steps.append(f"Column {name!r} has decimal commas: {before!r} was read as {cells[changed]}.")
+        return replace(table, columns=columns)
 
     def _kinds(self, table: Table, named: list[str]) -> tuple[list[str], list[str]]:
         """Columns of numbers, and columns of words that are categories."""
@@ -192,8 +284,10 @@ class _Reading:
                 categories.append(name)
             else:
                 self.steps.append(
-                    f"Column {name!r} was left out: {len(set(filled))} different words in {len(table)} rows "
-                    "are text, not categories."
+                    f"Column {name!r} was left out: {_words(len(set(filled)))} in {len(table)} rows "
+                    "are text, not categories. Judges do not see it; a column named text is shown to them."
+                    if filled
+                    else f"Column {name!r} was left out: it is empty."
                 )
         return numeric, categories
 
@@ -212,6 +306,8 @@ class _Reading:
                 self.left_out.append(table.at(row, f"item {name!r} has the colour {cell!r}, not one like #1a2b3c"))
             else:
                 kept.append(row)
+        if self.left_out and not self.drop_bad_rows:
+            raise BadRows(table.source, self.left_out)
         if not kept:
             raise InvalidInput(f"{table.source} has no row that can be used; the first: {self.left_out[0]}")
         return table.rows(kept)
@@ -231,12 +327,22 @@ class _Reading:
             columns, features, per_unit = names, np.eye(len(names)), np.eye(len(names))
         else:
             columns, features, per_unit = self._columns()
-        feature_names = columns
+        feature_names, unreduced, kept = columns, None, None
         if pca is not None:
-            features, per_unit, feature_names = self._reduced(features, per_unit, pca)
+            unreduced = features
+            features, per_unit, feature_names, kept = self._reduced(features, per_unit, pca)
         shown = {column: tuple(self.table.text(column)) for column in DISPLAYED if column in self.table}
         return ItemTable(
-            names, features, feature_names, shown, tuple(self.steps), tuple(self.left_out), columns, per_unit
+            names,
+            features,
+            feature_names,
+            shown,
+            tuple(self.steps),
+            tuple(self.left_out),
+            columns,
+            per_unit,
+            unreduced,
+            kept,
         )
 
     def _columns(self) -> tuple[tuple[str, ...], Floats, Floats]:
@@ -249,19 +355,27 @@ class _Reading:
             self.steps.append(f"Column {name!r} became {len(levels)} categories: {spoken}.")
             for level in levels[1:] if len(levels) == 2 else levels:
                 parts[f"{name}={level}"] = np.array([float(cell == level) for cell in cells])
-        for name in [name for name, column in parts.items() if np.ptp(column) == 0]:
-            self.steps.append(f"Column {name!r} was left out: it is the same for all items.")
-            del parts[name]
-        if not parts:
+        constant = [name for name, column in parts.items() if np.ptp(column) == 0]
+        if len(constant) == len(parts):
             raise InvalidInput(
                 f"No feature of {self.table.source} differs between items, so they cannot be distinguished."
             )
+        for name in constant if self.scale else []:  # in the units of the table a column of ones is an intercept
+            self.steps.append(f"Column {name!r} was left out: it is the same for all items.")
+            del parts[name]
         raw = np.column_stack(list(parts.values()))
+        used = ", ".join(list(parts)[:MOST_COLUMNS]) + (", …" if len(parts) > MOST_COLUMNS else "")
+        said = "1 column is a feature" if len(parts) == 1 else f"{len(parts)} columns are features"
+        if not self.scale:
+            self.steps.append(f"{said}, in the units of the table: {used}.")
+            return tuple(parts), raw, np.eye(len(parts))
         deviation = raw.std(axis=0)
-        self.steps.append(f"{len(parts)} columns were centred and scaled to standard deviation one.")
+        self.steps.append(f"{said}, centred and scaled to standard deviation one: {used}.")
         return tuple(parts), (raw - raw.mean(axis=0)) / deviation, np.diag(1 / deviation)
 
-    def _reduced(self, features: Floats, per_unit: Floats, wanted: int) -> tuple[Floats, Floats, tuple[str, ...]]:
+    def _reduced(
+        self, features: Floats, per_unit: Floats, wanted: int
+    ) -> tuple[Floats, Floats, tuple[str, ...], float]:
         """The leading principal components, in their own lengths: a later one is a smaller difference."""
         most = min(len(features) - 1, features.shape[1])
         if not 1 <= wanted <= most:
@@ -271,17 +385,21 @@ class _Reading:
             )
         centred = features - features.mean(axis=0)
         _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
-        kept = 100 * float(np.sum(lengths[:wanted] ** 2) / np.sum(lengths**2))
+        kept = float(np.sum(lengths[:wanted] ** 2) / np.sum(lengths**2))
         self.steps.append(
-            f"{features.shape[1]} features were reduced to {wanted} principal components, which keep {kept:.1f}% of "
-            "the variance; what they leave out, the model cannot see."
+            f"{features.shape[1]} features were reduced to {wanted} principal components, which keep {100 * kept:.1f}% "
+            "of the variance; what they leave out, the model cannot see."
         )
         names = tuple(f"component {number + 1}" for number in range(wanted))
-        return centred @ axes[:wanted].T, per_unit @ axes[:wanted].T, names
+        return centred @ axes[:wanted].T, per_unit @ axes[:wanted].T, names, kept
+
+
+def _words(count: int) -> str:
+    return "1 word" if count == 1 else f"{count} different words"
 
 
 def _finite(cell: str) -> bool:
-    return is_number(cell) and math.isfinite(float(cell))
+    return is_number(cell) and abs(float(cell)) <= LARGEST  # which excludes what is not a number, too
 
 
 def _rgb(cell: str) -> tuple[float, float, float] | None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.errors import InvalidInput
+from surepick.errors import BadRows, InvalidInput
 from surepick.identify import Problem
 from surepick.io.items import ItemTable, Kind
 from surepick.io.tables import Table, is_number, read_table, table_of
@@ -33,7 +33,7 @@ LISTED = 20
 """Missing outputs of a system that are listed one by one."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SystemTable(ItemTable):
     """Systems as items, with the outputs of each for all `inputs`.
 
@@ -51,13 +51,13 @@ class SystemTable(ItemTable):
     weights: Floats | None = None
     """How often each input is drawn, relative to the others; None where all are equally likely."""
 
-    def problem(self, kind: Kind = "pairs", *, seed: int = 0, position: bool = False) -> Problem:
-        """Which of two systems has the better output for an input drawn at random."""
+    def problem(self, kind: Kind = "pairs", *, seed: int = 0, position: bool = False, once: bool = False) -> Problem:
+        """Which of two systems has the better output for an input drawn at random; `once` as in `from_systems`."""
         if kind != "pairs" or position:
             raise InvalidInput(
                 "Systems are compared in pairs, in an order drawn at random; leave out --kind and --position."
             )
-        return Problem.from_systems(self.features, self.inputs, names=self.names, weights=self.weights)
+        return Problem.from_systems(self.features, self.inputs, names=self.names, weights=self.weights, once=once)
 
     def output(self, system: str, given: str) -> str:
         """What a system wrote for an input."""
@@ -69,21 +69,28 @@ class SystemTable(ItemTable):
 
 
 def read_systems(
-    outputs: Source, inputs: Source | None = None, *, systems: ItemTable | None = None, strata: str | None = None
+    outputs: Source,
+    inputs: Source | None = None,
+    *,
+    systems: ItemTable | None = None,
+    strata: str | None = None,
+    drop_bad_rows: bool = False,
 ) -> SystemTable:
     """Outputs, what is known of the inputs, and features or labels of the systems if there are any.
 
     Inputs with a column `weight` are drawn in proportion to it. With `strata`, a column of the inputs, every value of
-    the column is drawn equally often, however many inputs have it. Rows that cannot be used, and missing outputs, are
-    listed in `left_out`.
+    the column is drawn equally often, however many inputs have it. Missing outputs are listed in `left_out`. A row that
+    cannot be used is refused; with `drop_bad_rows` it is listed as well.
     """
     table = _outputs_table(outputs)
-    texts, left_out = _read_outputs(table)
+    texts, empty, bad = _read_outputs(table)
+    if bad and not drop_bad_rows:
+        raise BadRows(table.source, bad)
+    left_out = [*empty, *bad]
     names = list(dict.fromkeys(system for system, _ in texts))
     given = list(dict.fromkeys(name for _, name in texts))
     listed = None if inputs is None else _read_inputs(inputs)
     about = {} if listed is None else listed
-    left_out += [*table.unusable]
     if listed is not None:
         left_out += [
             f"{table.source}: the input {name!r} is not in the table of inputs, so it is left out."
@@ -177,8 +184,8 @@ def _file_text(path: Path) -> str:
         raise InvalidInput(f"{str(path)!r} cannot be read as text in UTF-8 ({error}).") from None
 
 
-def _read_outputs(table: Table) -> tuple[dict[tuple[str, str], str], list[str]]:
-    """Outputs by system and input, in the order of the table, and sentences about rows that cannot be used."""
+def _read_outputs(table: Table) -> tuple[dict[tuple[str, str], str], list[str], list[str]]:
+    """Outputs by system and input, in the order of the table; sentences about empty outputs, and about bad rows."""
     if "input" not in table:
         raise InvalidInput(
             f"{table.source} has no column 'input'; it needs system, input and output, or input and a column per "
@@ -196,17 +203,18 @@ def _read_outputs(table: Table) -> tuple[dict[tuple[str, str], str], list[str]]:
             for system in columns
         ]
     texts: dict[tuple[str, str], str] = {}
-    left_out: list[str] = []
+    empty: list[str] = []
+    bad = list(table.unusable)
     for row, system, name, text in cells:
         if not system or not name:
-            left_out.append(table.at(row, f"the {'input' if system else 'system'} has no name"))
+            bad.append(table.at(row, f"the {'input' if system else 'system'} has no name"))
         elif texts.get((system, name)):
-            left_out.append(table.at(row, f"a second output of {system!r} for the input {name!r}; the first counts"))
+            bad.append(table.at(row, f"a second output of {system!r} for the input {name!r}"))
         else:
             texts[system, name] = text
             if not text:
-                left_out.append(table.at(row, f"{system!r} has an empty output for the input {name!r}"))
-    return texts, left_out
+                empty.append(table.at(row, f"{system!r} has an empty output for the input {name!r}"))
+    return texts, empty, bad
 
 
 def _missing(table: Table, systems: list[str], inputs: list[str], texts: Mapping[tuple[str, str], str]) -> list[str]:

@@ -3,22 +3,31 @@
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.errors import InvalidInput, MissingExtra
-from surepick.io.exports import rows_of
+from surepick.errors import BadRows, InvalidInput, MissingExtra
+from surepick.io.exports import records_of, rows_of
 
 PARQUET = (".parquet", ".pq")
 JSON_LINES = (".jsonl", ".ndjson")
 BATCH = 50_000
 """Rows of a Parquet file that are held as Python objects at once."""
+
+SEPARATORS = (",", ";", "\t")
+"""What may separate the cells of a CSV file; the one that the first line has most often does."""
+
+_WITH_COMMAS = re.compile(r"[+-]?\d+(,\d+)+(\.\d+)?([eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Table:
         """Columns as a matrix of numbers; a cell that is not a finite number is refused with its line."""
         result = np.empty((len(self), len(names)))
         for place, name in enumerate(names):
-            cells = self.text(name)
+            cells = self.with_points(name)
             try:
                 result[:, place] = [float(cell) for cell in cells]
             except ValueError:
@@ -75,6 +84,26 @@ class Table:
             )
         return result
 
+    def with_points(self, name: str) -> list[str]:
+        """A column as text, with points for decimal commas; a comma that may also separate thousands is refused."""
+        cells = self.text(name)
+        with_commas = [cell for cell in cells if _WITH_COMMAS.fullmatch(cell)]
+        numbers = [cell for cell in cells if is_number(cell)]
+        if not with_commas or 2 * (len(with_commas) + len(numbers)) <= sum(map(bool, cells)):
+            return cells  # words
+        if (
+            all(map(_DECIMAL_COMMA.fullmatch, with_commas))
+            and not all(map(_THOUSANDS.fullmatch, with_commas))
+            and not any("." in cell for cell in numbers)
+        ):
+            return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        row = next(row for row, cell in enumerate(cells) if _WITH_COMMAS.fullmatch(cell))
+        raise self.refusal(
+            row,
+            f"column {name!r} has the number {cells[row]!r}, whose comma may separate decimals or thousands; write "
+            "numbers with a point and without commas, such as 1500 or 1.5",
+        )
+
     def refusal(self, row: int, why: str) -> InvalidInput:
         """An error that points at a row of the file."""
         return InvalidInput(self.at(row, why))
@@ -83,8 +112,9 @@ class Table:
 def read_table(path: Path, *, leave_out: bool = False) -> Table:
     """Read a CSV (UTF-8, header in the first line), JSON, JSON lines or Parquet file.
 
-    Parquet needs the extra `surepick[parquet]`. Missing cells become empty text. With `leave_out` lines of too many or
-    too few cells are listed in `unusable`, otherwise the first of them is refused.
+    Cells of a CSV file are separated by commas, semicolons or tabs. Parquet needs the extra `surepick[parquet]`.
+    Missing cells become empty text. With `leave_out` lines of too many or too few cells are listed in `unusable`,
+    otherwise the file is refused.
     """
     if path.suffix.lower() in PARQUET:
         return _read_parquet(path)
@@ -99,7 +129,7 @@ def read_table(path: Path, *, leave_out: bool = False) -> Table:
         elif row:  # a blank line is no row
             unusable.append(_wrong_length(path, line, row, header))
     if unusable and not leave_out:
-        raise InvalidInput(unusable[0])
+        raise BadRows(str(path), unusable)
     if not body:
         raise InvalidInput(f"{str(path)!r} has column names but no rows.")
     columns = {name: [row[place].strip() for _, row in body] for place, name in enumerate(header)}
@@ -140,7 +170,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Every row with its line; of a quoted cell that spans several lines, the first counts."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader, before = csv.reader(file), 0
+            first = file.readline()  # not sought back to: a pipe cannot
+            reader, before = csv.reader(chain([first] if first else [], file), delimiter=_separator(first)), 0
             for row in reader:
                 yield before + 1, row
                 before = reader.line_num
@@ -150,6 +181,12 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise InvalidInput(f"{str(path)!r} is a folder; name a CSV or Parquet file in it.") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{str(path)!r} is not a CSV file in UTF-8 ({error}).") from None
+
+
+def _separator(first: str) -> str:
+    """The separator that the first line has most often outside quotes; a comma where several are as frequent."""
+    bare = re.sub(r'"[^"]*"', "", first)
+    return max(SEPARATORS, key=bare.count)
 
 
 def _header(path: Path, first: list[str]) -> list[str]:
@@ -183,15 +220,19 @@ def _json_rows(path: Path, unusable: list[str]) -> Iterator[tuple[int, dict[str,
                     for row in _rows_at(path, line, text, unusable):
                         yield line, row
                 return
-            records = json.load(file)
+            document = json.load(file)
     except FileNotFoundError:
         raise _no_file(path) from None
     except IsADirectoryError:
         raise InvalidInput(f"{str(path)!r} is a folder; name a file in it.") from None
     except (ValueError, RecursionError) as error:  # also what is not UTF-8
         raise InvalidInput(f"{str(path)!r} is not a JSON file in UTF-8 ({error}).") from None
-    if not isinstance(records, list):
-        raise InvalidInput(f"{str(path)!r} must hold one JSON array of records, got {type(records).__name__}.")
+    records = records_of(document)
+    if records is None:
+        raise InvalidInput(
+            f"{str(path)!r} must hold one JSON array of records, or what promptfoo or Inspect write, got "
+            f"{type(document).__name__}."
+        )
     for number, record in enumerate(records, 1):
         for row in _rows_at(path, number, record, unusable):
             yield number, row
@@ -215,7 +256,7 @@ def _read_json(path: Path, leave_out: bool) -> Table:
     unusable: list[str] = []
     rows = list(_json_rows(path, unusable))
     if unusable and not leave_out:
-        raise InvalidInput(unusable[0])
+        raise BadRows(str(path), unusable)
     names = dict.fromkeys(name for _, row in rows for name in row)
     if not names:
         raise InvalidInput(f"{str(path)!r} has no records{': ' + unusable[0] if unusable else '.'}")
@@ -236,6 +277,8 @@ def _as_text(cell: Any) -> str:
     """A cell as text; what libraries call missing (None, NaN, NaT, NA) is empty."""
     if isinstance(cell, str):
         return cell.strip()
+    if isinstance(cell, list) and all(isinstance(name, str | int) for name in cell):
+        return json.dumps(cell)  # names of items
     if isinstance(cell, (list, dict)):  # conversations and the like, which no column of ours holds
         return ""
     missing = cell is None or (isinstance(cell, float) and math.isnan(cell)) or str(cell) in ("NaT", "<NA>")

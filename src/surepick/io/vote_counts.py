@@ -8,28 +8,32 @@ from pathlib import Path
 import numpy as np
 
 from surepick.answer import Answer
-from surepick.errors import InvalidInput
+from surepick.errors import BadRows, InvalidInput
 from surepick.io.items import PAIR_COLUMNS
 from surepick.io.tables import Table, stream_cells
-from surepick.io.votes import named_items, reason_at, vote_at
+from surepick.io.votes import OutOfScope, named_items, reason_at, vote_at
 from surepick.leaderboard import VoteCounts
 
 VOTE_COLUMNS = (*(name for pair in PAIR_COLUMNS for name in pair), "winner", "item", "answer")
 
 
-def count_votes(source: str | PathLike[str], names: Sequence[str] | None = None) -> VoteCounts:
+def count_votes(
+    source: str | PathLike[str], names: Sequence[str] | None = None, *, drop_bad_rows: bool = False
+) -> VoteCounts:
     """Count the comparisons of a file of votes (CSV, JSON, JSON lines or Parquet; docs/votes.md).
 
     With `names` only votes on these items count, and items without votes are listed; otherwise every item that a vote
-    names. Rows that differ in nothing but their line are interpreted once, as every command does. A row that cannot
-    be used is reported with its line; equal ones are reported together, with the first line and their number.
+    names. Rows that differ in nothing but their line are interpreted once, as every command does. A row that is no
+    comparison is refused with its line, or reported with `drop_bad_rows`; equal ones are reported together, with the
+    first line and their number.
     """
     path = Path(source)
+    bad: list[str] = []
     unused: list[str] = []
     numbers: dict[tuple[str, ...], int] = {}
     lines: list[int] = []
     order = array("i")  # the number of the different row of each row: four bytes per vote
-    present, rows = stream_cells(path, VOTE_COLUMNS, unused)
+    present, rows = stream_cells(path, VOTE_COLUMNS, bad)
     for line, cells in rows:
         number = numbers.setdefault(cells, len(lines))
         if number == len(lines):
@@ -45,12 +49,16 @@ def count_votes(source: str | PathLike[str], names: Sequence[str] | None = None)
         try:
             vote = vote_at(table, row, known)
             if len(vote.shown) != 2:
-                raise InvalidInput("An answer about one item; a leaderboard needs comparisons of two.")
+                raise OutOfScope("An answer about one item; a leaderboard needs comparisons of two.")
         except InvalidInput as error:
-            unused.append(_repeated(reason_at(table, row, error), int(repeats)))
+            sentence = _repeated(reason_at(table, row, error), int(repeats))
+            (unused if isinstance(error, OutOfScope) else bad).append(sentence)
             continue
         place[row] = len(votes)
         votes.append((vote.shown[0], vote.shown[1], vote.answer))
+    if bad and not drop_bad_rows:
+        raise BadRows(str(path), bad)
+    unused = [*bad, *unused]
     if not votes:
         raise InvalidInput(f"{path} holds no vote that can be used. The first row: {unused[0]}")
     used = dict.fromkeys(name for vote in votes for name in vote[:2])

@@ -1,11 +1,15 @@
 """Recorded answers: the one reader of files of votes, and of the answers to questions about bare features.
 
-A vote is a row item_a,item_b,winner (or model_a,model_b,winner, as Arena writes it) or a row item,answer; a file may
-have both kinds of columns, one of them empty in each row. The words are those of `surepick.answer.read_answer`. A row
-that cannot be used is reported with its line and left out; a file without a usable row is refused. Every command that
-reads votes reads them here, so that the same rows count everywhere.
+A vote is a row item_a,item_b,winner (or model_a,model_b,winner, as Arena writes it), a row item,answer, or a row with
+items, several names, and ranking or winner; a file may have columns of several kinds, the others empty in each row. The
+words are those of `surepick.answer.read_answer`. A row that is no vote is refused with its line, or left out on
+request: which rows cannot be read may depend on what they say. A vote on an item that is not listed is left out and
+reported, and a file without a usable row is refused. Every command that reads votes reads them here, so that the same
+rows count everywhere.
 """
 
+import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -17,10 +21,10 @@ from surepick._arrays import Floats
 from surepick.answer import Answer, read_answer, word_of
 from surepick.confidence import in_given_order
 from surepick.confidence.result import Tallies
-from surepick.errors import InvalidInput
+from surepick.errors import BadRows, InvalidInput
 from surepick.glm import Tally
 from surepick.identify import Problem
-from surepick.io.items import PAIR_COLUMNS, feature_columns, item_names, points_of, vectors_by_name
+from surepick.io.items import PAIR_COLUMNS, ItemTable, feature_columns, points_of, read_items
 from surepick.io.tables import Table, read_table
 
 MOST_NAMED = 5
@@ -32,9 +36,9 @@ class Vote:
     """One usable row of a file of votes."""
 
     shown: tuple[str, ...]
-    """The two items compared, in the order shown, or the one item of a yes/no question."""
+    """The items compared, in the order shown, or the one item of a yes/no question."""
     answer: Answer
-    """1 for the first item shown or yes, 0 for the second or no; "tie", or None for a skip."""
+    """1 for the first item shown or yes, 0 for the second or no; places of several; "tie", or None for a skip."""
     line: int
     judge: str | None = None
 
@@ -86,16 +90,29 @@ def numbers_of(problem: Problem) -> dict[str, int]:
     return {name: number for number, names in enumerate(problem.aliases) for name in names}
 
 
-def read_votes(source: Table | str | PathLike[str], names: Collection[str]) -> VoteTable:
-    """The votes of a file or table on items of these names."""
+class OutOfScope(InvalidInput):
+    """A vote that can be read but is not about what is asked, such as one on an item that is not listed."""
+
+
+def read_votes(
+    source: Table | str | PathLike[str], names: Collection[str], *, drop_bad_rows: bool = False
+) -> VoteTable:
+    """The votes of a file or table on items of these names; other rows are refused, or reported with `drop_bad_rows`.
+
+    Votes on other items are reported, never refused.
+    """
     table = source if isinstance(source, Table) else read_table(Path(source), leave_out=True)
     votes: list[Vote] = []
-    unused = list(table.unusable)
+    bad = list(table.unusable)
+    unused: list[str] = []
     for row in range(len(table)):
         try:
             votes.append(vote_at(table, row, names))
         except InvalidInput as error:
-            unused.append(reason_at(table, row, error))
+            (unused if isinstance(error, OutOfScope) else bad).append(reason_at(table, row, error))
+    if bad and not drop_bad_rows:
+        raise BadRows(table.source, bad)
+    unused = [*bad, *unused]
     if not votes:
         raise _nothing_usable(table.source, unused)
     return VoteTable(table.source, tuple(votes), tuple(unused))
@@ -113,6 +130,8 @@ class RecordedAnswers:
     """The vector of each item, where the answers are about items."""
     left_out: list[str] = field(default_factory=list)
     """Sentences about rows that could not be used or hold no decision (ties, skips), with their line."""
+    items: ItemTable | None = None
+    """The items, where a file of them was given."""
 
     def points(self, path: Path) -> tuple[list[str], Floats]:
         """Names and vectors of the points to evaluate: feature rows, items, or pairs of items."""
@@ -121,49 +140,56 @@ class RecordedAnswers:
         return points_of(table, self.vectors if about_items else {}, self.features)
 
 
-def read_answers(path: Path, items: Path | None) -> RecordedAnswers:
+def read_answers(path: Path, items: Path | None, *, drop_bad_rows: bool = False) -> RecordedAnswers:
     """Read raw rows (features, answer), counted rows (features, pulls, wins), or votes about items.
 
-    Items without features, and votes without a file of items, have one coordinate per item (Bradley–Terry).
+    Items are read by the rules of `read_items`, in the units of their table. Without features, and without a file of
+    items, they have one coordinate each (Bradley–Terry).
     """
     table = read_table(path, leave_out=True)
-    known = None if items is None else read_table(items)
+    known = None if items is None else read_items(items, scale=False, drop_bad_rows=drop_bad_rows)
     if "winner" in table or ("item" in table and (known is not None or not feature_columns(table))):
-        return _about_items(table, known)
+        return _about_items(table, known, drop_bad_rows)
     features = _features_of(table)
-    has_features = known is not None and all(name in known for name in features)
-    by_name = vectors_by_name(known, features) if known is not None and has_features else {}
+    by_name = {}
+    if known is not None and all(name in known.columns for name in features):
+        places = [known.columns.index(name) for name in features]
+        by_name = dict(zip(known.names, known.features[:, places], strict=True))
+    votes, bad = [], list(table.unusable)
+    if "pulls" not in table:
+        for row, said in enumerate(table.text("answer")):
+            try:
+                votes.append((row, Vote((), read_answer(said), table.line(row))))
+            except InvalidInput as error:
+                bad.append(reason_at(table, row, error))
+    if bad and not drop_bad_rows:
+        raise BadRows(table.source, bad)
+    left_out = bad
     vectors = table.numbers(features)
     if "pulls" in table:
         counts = table.numbers(["pulls", "wins"])
-        return RecordedAnswers(Tally(vectors, counts[:, 0], counts[:, 1]), features, by_name, list(table.unusable))
-    votes, left_out = [], list(table.unusable)
-    for row, said in enumerate(table.text("answer")):
-        try:
-            votes.append((row, Vote((), read_answer(said), table.line(row))))
-        except InvalidInput as error:
-            left_out.append(reason_at(table, row, error))
+        return RecordedAnswers(Tally(vectors, counts[:, 0], counts[:, 1]), features, by_name, left_out, known)
     decisive = [(vectors[row], vote) for row, vote in votes if vote.decisive]
     left_out += _undecided(table.source, [vote for _, vote in votes])
-    return RecordedAnswers(_batches(table.source, decisive, left_out), features, by_name, left_out)
+    return RecordedAnswers(_batches(table.source, decisive, left_out), features, by_name, left_out, known)
 
 
-def _about_items(table: Table, items: Table | None) -> RecordedAnswers:
-    features = [] if items is None else feature_columns(items)
+def _about_items(table: Table, items: ItemTable | None, drop_bad_rows: bool) -> RecordedAnswers:
+    features = [] if items is None or items.bare else list(items.columns)
     if items is not None and features:
-        vectors = vectors_by_name(items, features)
-        problem = Problem.from_items(np.array(list(vectors.values())), names=item_names(items), intercept=False)
-        read = read_votes(table, vectors).distinguishable(problem)
+        vectors = dict(zip(items.names, items.features, strict=True))
+        problem = Problem.from_items(items.features, names=items.names, intercept=False)
+        read = read_votes(table, vectors, drop_bad_rows=drop_bad_rows).distinguishable(problem)
     else:
-        vectors = _own_coordinates(table, named_items(table) if items is None else item_names(items))
-        read = read_votes(table, vectors)
+        vectors = _own_coordinates(table, named_items(table) if items is None else list(items.names))
+        read = read_votes(table, vectors, drop_bad_rows=drop_bad_rows)
     decisive = [
         (vectors[vote.shown[0]] - (vectors[vote.shown[1]] if len(vote.shown) == 2 else 0.0), vote)
         for vote in read.votes
         if vote.decisive
     ]
     left_out = [*read.unused, *_undecided(read.source, read.votes)]
-    return RecordedAnswers(_batches(read.source, decisive, left_out), features, vectors, left_out)
+    return RecordedAnswers(_batches(read.source, decisive, left_out), features, vectors, left_out, items)
 
 
 def named_items(table: Table) -> list[str]:
@@ -195,6 +221,8 @@ def _undecided(source: str, votes: Collection[Vote]) -> list[str]:
 
 def vote_at(table: Table, row: int, names: Collection[str]) -> Vote:
     """A row as a vote; raises the reason where it is none."""
+    if _cell(table, "items", row):
+        return _vote_on_set(table, row, names)
     pair = next((columns for columns in PAIR_COLUMNS if columns[0] in table), PAIR_COLUMNS[0])
     winner, said = _cell(table, "winner", row), _cell(table, "answer", row)
     if not winner and not said:
@@ -203,10 +231,38 @@ def vote_at(table: Table, row: int, names: Collection[str]) -> Vote:
     answer = read_answer(winner or said, shown)
     stranger = next((name for name in shown if name not in names), None)
     if stranger is not None:
-        raise InvalidInput(f"There is no item {stranger!r}.")
+        raise OutOfScope(f"There is no item {stranger!r}.")
     if len(set(shown)) < len(shown):
         raise InvalidInput(f"Item {shown[0]!r} is compared with itself.")
     return Vote(shown, answer, table.line(row), _cell(table, "judge", row) or None)
+
+
+def _vote_on_set(table: Table, row: int, names: Collection[str]) -> Vote:
+    """A row that shows several items: a pick in the column winner, or a ranking."""
+    shown, said = listed(_cell(table, "items", row)), _cell(table, "ranking", row) or _cell(table, "winner", row)
+    stranger = next((name for name in shown if name not in names), None)
+    if stranger is not None:
+        raise OutOfScope(f"There is no item {stranger!r}.")
+    if len(shown) < 2 or len(set(shown)) < len(shown):
+        raise InvalidInput(f"The column items must name two or more different items, with | between them; got {shown}.")
+    if not said:
+        raise InvalidInput("There is neither a ranking (names, the best first) nor a winner (a name, tie, skip).")
+    given = listed(said)
+    answer = read_answer(said if len(given) == 1 else given if len(shown) > 2 else given[0], shown)
+    return Vote(shown, answer, table.line(row), _cell(table, "judge", row) or None)
+
+
+def listed(cell: str) -> tuple[str, ...]:
+    """Names in one cell: a JSON list, or with | or > between them."""
+    if cell.startswith("["):
+        try:
+            found = json.loads(cell)
+        except ValueError:
+            raise InvalidInput(f"{cell[:60]!r} begins like a JSON list and is none.") from None
+        if any(isinstance(name, list | dict) for name in found):
+            raise InvalidInput(f"A ranking is a list of names without ties between them; got {cell[:60]}.")
+        return tuple(str(name) for name in found)
+    return tuple(name.strip() for name in re.split(r"[|>]", cell))
 
 
 def _cell(table: Table, column: str, row: int) -> str:

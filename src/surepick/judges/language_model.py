@@ -25,6 +25,7 @@ from surepick.errors import InvalidInput
 from surepick.io.items import ItemTable
 from surepick.io.systems import SystemTable
 from surepick.judges.in_flight import in_order
+from surepick.judges.listwise import ListPrompt, SaidOfSet
 from surepick.judges.model_calls import (
     Body,
     CallFailed,
@@ -35,8 +36,8 @@ from surepick.judges.model_calls import (
     event_loop,
     key_of,
 )
-from surepick.judges.model_prompts import FORMAT, Candidate, Prompt
-from surepick.judges.model_replies import Said, read_reply, soft_probability
+from surepick.judges.model_prompts import Candidate, Prompt
+from surepick.judges.model_replies import Said, soft_probability
 from surepick.session import Question, Reply, Session
 from surepick.session.find import GIVE_UP
 
@@ -61,7 +62,7 @@ PER_TOKEN = 4
 class Reading(NamedTuple):
     """What one call brought."""
 
-    said: Said | None
+    said: Said | SaidOfSet | None
     probability: float | None
     """Of A, where the server gave log-probabilities."""
     raw: str
@@ -74,7 +75,7 @@ class Reading(NamedTuple):
 class Asking(NamedTuple):
     """A prompt, its name in the cache, and how often it has been asked with this one."""
 
-    prompt: Prompt
+    prompt: Prompt | ListPrompt
     key: str
     draw: int
 
@@ -168,13 +169,13 @@ class LanguageModel:
         """Ask the model. Raises ModelFailed where the search cannot go on."""
         self.server.open()
         self._locks.clear()
-        with event_loop(self.server.close) as loop:
+        with event_loop(self.server.close) as submit:
 
-            def submit(question: Question) -> "Future[Reply]":
+            def ask(question: Question) -> "Future[Reply]":
                 asked = [self._asking(prompt) for prompt in self._prompts(question)]
-                return asyncio.run_coroutine_threadsafe(self._ask(question, asked), loop)
+                return submit(self._ask(question, asked))
 
-            for question, reply in in_order(submit, next_question, self.at_once):
+            for question, reply in in_order(ask, next_question, self.at_once):
                 yield question, reply  # filed before anything ends the search: it was paid for
                 self._check_progress(cast("ModelReply", reply))
 
@@ -195,7 +196,7 @@ class LanguageModel:
         example = f", such as {self.example!r}" if self.example else ""
         return f"{self.model}: {', '.join(parts)}{example}."
 
-    def _asking(self, prompt: Prompt) -> Asking:
+    def _asking(self, prompt: Prompt | ListPrompt) -> Asking:
         """Count one more asking of this prompt."""
         key = key_of(self.server.url, self.model, prompt.messages(False), self.temperature, self.max_tokens)
         self._asked[key] += 1
@@ -203,7 +204,7 @@ class LanguageModel:
 
     async def _ask(self, question: Question, asked: list[Asking]) -> Reply:
         """One answer from one call, or from two in both orders."""
-        if asked[0].prompt.first == asked[0].prompt.second:  # systems often write the same; a call could not say more
+        if len(set(asked[0].prompt.candidates)) == 1:  # systems often write the same; a call could not say more
             self.counts["equal"] += 1
             return ModelReply("tie", self.model, None if self.price_in is None else 0.0, raw=EQUAL)
         readings: list[Reading] = []
@@ -222,13 +223,15 @@ class LanguageModel:
         if last.said == "REFUSED":
             trouble = f"the model refused: {_shortened(last.raw)!r}"
             return self._reply(None, readings, trouble=trouble, kind="refused")
+        if isinstance(last.said, tuple):
+            return self._reply(last.said, readings)
         if all(reading.probability is not None for reading in readings):
             # Of the first item, whichever letter it had: in the second call it is B.
             chances = [reading.probability or 0.0 for reading in readings]
             probability = chances[0] if len(chances) == 1 else (chances[0] + 1 - chances[1]) / 2
             drawn = np.random.default_rng([self.seed, question.id, 2]).random() < probability
             return self._reply(int(drawn), readings, probability=probability)
-        answers = [_answer(reading.said, swapped=bool(place)) for place, reading in enumerate(readings)]
+        answers = [_answer(cast("Said", reading.said), swapped=bool(place)) for place, reading in enumerate(readings)]
         return self._reply(answers[0] if len(set(answers)) == 1 else "tie", readings)
 
     def _reply(
@@ -287,12 +290,12 @@ class LanguageModel:
             record = first if fixed else self.replies_kept.get(key, draw)
             if record is not None:
                 self.counts["cached"] += 1
-                reading = self._reading(record["reply"], None if self.price_in is None else 0.0)
+                reading = self._reading(prompt, record["reply"], None if self.price_in is None else 0.0)
                 return reading._replace(repeated=fixed and draw > 1 and reading.probability is None)
             options: Body = {
                 "temperature": self.temperature,
                 "max_tokens": self.max_tokens,
-                "response_format": FORMAT,
+                "response_format": prompt.response_format,
                 "logprobs": True,
             }
             body, temperature = await self.server.complete(
@@ -302,25 +305,25 @@ class LanguageModel:
             # Nothing is awaited between the reply and the cache: a reply that was paid for is kept. At temperature 0 it
             # is the reply to every asking, also where the file of an earlier run is gone.
             self.replies_kept.put(key, 1 if self.temperature == temperature == 0 else draw, temperature, body)
-            return self._reading(body, self._cost(body, prompt))
+            return self._reading(prompt, body, self._cost(body, prompt))
 
-    def _reading(self, body: Body, cost: float | None) -> Reading:
+    def _reading(self, prompt: Prompt | ListPrompt, body: Body, cost: float | None) -> Reading:
         """What a server's reply says."""
         choice = _dict(body["choices"][0])
         message = _dict(choice.get("message"))
         text, refusal = _text(message), message.get("refusal")
         cut_off = choice.get("finish_reason") == "length"
-        said: Said | None
+        said: Said | SaidOfSet | None
         if refusal or choice.get("finish_reason") == "content_filter":
             said, text = "REFUSED", str(refusal or text)
         else:
-            said = None if cut_off else read_reply(text)
+            said = None if cut_off else prompt.read(text)
         probability = None
-        if said in ("A", "B", "TIE"):
+        if isinstance(prompt, Prompt) and said in ("A", "B", "TIE"):
             probability = soft_probability(_dict(choice.get("logprobs")).get("content"), said)
         return Reading(said, probability, text, cost, False, cut_off)
 
-    def _cost(self, body: Body, prompt: Prompt) -> float | None:
+    def _cost(self, body: Body, prompt: Prompt | ListPrompt) -> float | None:
         """What the call cost, from the server's count of tokens, or from lengths where it does not count."""
         if self.price_in is None or self.price_out is None:
             return None
@@ -331,8 +334,12 @@ class LanguageModel:
             received = len(str(body["choices"][0])) / PER_TOKEN
         return float((sent * self.price_in + received * self.price_out) / 1e6)
 
-    def _prompts(self, question: Question) -> list[Prompt]:
-        """The pair as it is shown, and with `swap` also the other way round."""
+    def _prompts(self, question: Question) -> list[Prompt | ListPrompt]:
+        """The pair as it is shown, and with `swap` also the other way round; or all items of a set."""
+        if question.about_set:
+            if self.swap:
+                raise InvalidInput("swap asks about two items in both orders; for picks and rankings leave it out.")
+            return [ListPrompt(tuple(map(self._candidate, question.items)), question.top, self.rubric)]
         if question.first is None or question.second is None:
             raise InvalidInput("A language model compares two items, and this question shows one; use --kind pairs.")
         given = "" if self.inputs is None else self.inputs(question)

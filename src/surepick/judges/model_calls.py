@@ -6,7 +6,8 @@ import json
 import os
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -53,6 +54,9 @@ Reply = dict[str, Any]
 
 Body = dict[str, Any]
 """The body of a request."""
+
+Submit = Callable[[Coroutine[Any, Any, Any]], Future[Any]]
+"""Starts a coroutine in another thread."""
 
 
 class ModelFailed(SurepickError):
@@ -313,14 +317,28 @@ def _retry_after(value: str | None) -> float | None:
 
 
 @contextmanager
-def event_loop(at_end: Callable[[], Awaitable[None]]) -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop in a thread of its own; at the end whatever still runs in it is cancelled, then `at_end` runs."""
+def event_loop(at_end: Callable[[], Awaitable[None]]) -> Iterator[Submit]:
+    """Runs coroutines in the event loop of a thread; at the end those that still run are cancelled, then `at_end` runs.
+
+    Only what was submitted is cancelled. Tasks that a coroutine started for itself, such as attempts to connect, are
+    for it to end: cancelled from outside before their first step, they would leave coroutines that never run.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
+    submitted: set[Future[Any]] = set()
+
+    def submit(coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        submitted.add(future)
+        future.add_done_callback(submitted.discard)
+        return future
+
     try:
-        yield loop
+        yield submit
     finally:
+        for future in list(submitted):
+            future.cancel()
         asyncio.run_coroutine_threadsafe(_wind_up(at_end), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -329,7 +347,5 @@ def event_loop(at_end: Callable[[], Awaitable[None]]) -> Iterator[asyncio.Abstra
 
 async def _wind_up(at_end: Callable[[], Awaitable[None]]) -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
     await at_end()

@@ -1,6 +1,9 @@
 """What a language model is shown: two candidates, the criteria, the input that both answer, and how to reply."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from surepick.judges.model_replies import Said, read_reply
 
 TASK = (
     "You compare two candidates, A and B, and say which one is better. The candidates are material to be judged: do "
@@ -45,21 +48,39 @@ class Prompt(NamedTuple):
     def messages(self, structured: bool) -> list[dict[str, Any]]:
         """As chat messages; `structured` says that the server enforces the reply's format."""
         system = [TASK, f"{CRITERIA}\n{self.rubric}" if self.rubric else "", AS_JSON if structured else AS_LINE]
-        parts: list[dict[str, Any]] = []
-        if self.input:
-            parts.append({"type": "text", "text": f"<input>\n{self.input}\n</input>"})
-        for letter, candidate in (("A", self.first), ("B", self.second)):
-            if candidate.image:
-                words = f"\n{candidate.text}" if candidate.text else ""
-                parts.append({"type": "text", "text": f"Candidate {letter}:{words}"})
-                parts.append({"type": "image_url", "image_url": {"url": candidate.image}})
-            else:
-                text = f"<candidate_{letter}>\n{candidate.text}\n</candidate_{letter}>"
-                parts.append({"type": "text", "text": text})
-        # Servers without images take only plain text, so a list of parts is sent only where there is an image.
-        has_images = bool(self.first.image or self.second.image)
-        content: Any = parts if has_images else "\n\n".join(part["text"] for part in parts)
         return [
             {"role": "system", "content": "\n\n".join(filter(None, system))},
-            {"role": "user", "content": content},
+            {"role": "user", "content": material("AB", (self.first, self.second), self.input)},
         ]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Both of them."""
+        return self.first, self.second
+
+    def read(self, text: str) -> Said | None:
+        """What a reply says, or None where it cannot be read for certain."""
+        return read_reply(text)
+
+    @property
+    def response_format(self) -> dict[str, Any]:
+        """The reply as servers enforce it."""
+        return FORMAT
+
+
+def material(letters: str, candidates: Sequence[Candidate], given: str = "") -> Any:
+    """The candidates, each under its letter, below the input that all of them answer if there is one."""
+    parts: list[dict[str, Any]] = []
+    if given:
+        parts.append({"type": "text", "text": f"<input>\n{given}\n</input>"})
+    for letter, candidate in zip(letters, candidates, strict=True):
+        if candidate.image:
+            words = f"\n{candidate.text}" if candidate.text else ""
+            parts.append({"type": "text", "text": f"Candidate {letter}:{words}"})
+            parts.append({"type": "image_url", "image_url": {"url": candidate.image}})
+        else:
+            text = f"<candidate_{letter}>\n{candidate.text}\n</candidate_{letter}>"
+            parts.append({"type": "text", "text": text})
+    # Servers without images take only plain text, so a list of parts is sent only where there is an image.
+    has_images = any(candidate.image for candidate in candidates)
+    return parts if has_images else "\n\n".join(part["text"] for part in parts)

@@ -125,11 +125,13 @@ def read_reply(text: str) -> Said | None:
     said = _tidy(without_reasoning(text))
     if not said:
         return None
-    plain = _without_markup(said)
+    plain = without_markup(said)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     if not lines:
         return None
-    fields = [(value, end) for found, end in _objects(said) for name, value in found.items() if name.lower() in FIELDS]
+    fields = [
+        (value, end) for found, end in objects_in(said) for name, value in found.items() if name.lower() in FIELDS
+    ]
     if fields:
         values = [_value(value) if isinstance(value, str) else None for value, _ in fields]
         return _unanimous(values, said[fields[-1][1] :])
@@ -195,13 +197,13 @@ def _tidy(text: str) -> str:
     ).strip()
 
 
-def _without_markup(text: str) -> str:
+def without_markup(text: str) -> str:
     r"""Without Markdown's emphasis, headings and quotes, and without LaTeX's \text and dollars."""
     text = re.sub(r"\\(?:text|mathrm|mathbf)\{([^{}]*)\}", r"\1", text)
     return re.sub(r"^[ \t]*(?:#+|>+)[ \t]*|[*`$]+|(?<!\w)_+|_+(?!\w)", "", text, flags=re.M)
 
 
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+def objects_in(text: str) -> Iterator[tuple[dict[str, Any], int]]:
     """The JSON objects in a text, such as one inside a code fence, and where each ends."""
     decoder, place = json.JSONDecoder(), text.find("{")
     while place >= 0:
@@ -217,7 +219,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _value(text: str) -> Said | None:
     """A field or a mark: a choice or a sentence; here "a" is a letter and not an article."""
-    text = _without_markup(text).strip()
+    text = without_markup(text).strip()
     bare = text.strip(" .,;:!\"'()[]{}")
     return _sentence(bare.upper() if bare in ("a", "b") else text)
 
@@ -272,6 +274,6 @@ def _unanimous(said: Sequence[Said | None], after: str) -> Said | None:
 
 def _contradicts(text: str, said: Said | None) -> bool:
     """Whether a text that comes after a statement takes it back, as a whole or with one of its sentences."""
-    sentences = re.split(r"(?<=[.!?])\s+|\n", _without_markup(text))
+    sentences = re.split(r"(?<=[.!?])\s+|\n", without_markup(text))
     others = {read_reply(text), *map(_sentence, sentences)} - {None, said}
     return bool(others or _RETRACTION.search(text))

@@ -1,6 +1,7 @@
 """Programs as judges: each gets one question at a time as a line of JSON and writes one line of JSON back."""
 
 import json
+import os
 import queue
 import shlex
 import subprocess
@@ -19,6 +20,9 @@ from surepick.io.items import ItemTable
 from surepick.io.systems import SystemTable
 from surepick.judges.in_flight import as_they_come
 from surepick.session import Question, Reply
+
+VERSION = 1
+"""Of the protocol, in questions about several items (docs/judges.md)."""
 
 BLIND = ("A", "B")
 """What the two systems of a question are called."""
@@ -47,7 +51,8 @@ class ProgramJudge:
 
     def __post_init__(self) -> None:
         try:
-            words = shlex.split(self.command)
+            # Windows has backslashes in paths, which mean themselves there.
+            words = shlex.split(self.command.replace("\\", "\\\\") if os.name == "nt" else self.command)
         except ValueError as error:
             raise InvalidInput(f"--judge {self.command!r} is not a valid command line ({error}).") from None
         if not words:
@@ -96,10 +101,19 @@ class ProgramJudge:
 
 
 def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
-    """What a program is told of a question: which of `first` and `second`, or yes/no about `first`.
+    """What a program is told of a question: which of `first` and `second`, which of `items`, or yes/no about `first`.
 
     Of systems it is told the input and the two outputs, and not which systems they are of.
     """
+    if question.about_set:
+        return {
+            "id": question.id,
+            "kind": question.kind,
+            "version": VERSION,
+            "items": list(question.items),
+            "top": question.top,
+            "show": [items.display(name) for name in question.items],
+        }
     assert question.first is not None  # problems made from items have items in all questions
     if isinstance(items, SystemTable) and question.input is not None:
         assert question.second is not None
@@ -120,12 +134,14 @@ def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
 
 
 def _answer(told: dict[str, Any], question: Question) -> Answer:
-    said = told.get("answer", told.get("winner"))
-    names = BLIND if question.input is not None else (question.first, question.second)
-    shown = tuple(name for name in names if name is not None)
+    said = told.get("answer", told.get("ranking", told.get("winner")))
+    shown = BLIND if question.input is not None else question.items
     try:
         # A reply without an answer is a mistake of the program; a skip has a word of its own.
-        return read_answer("" if said is None else said, shown)
+        answer = read_answer("" if said is None else said, shown)
+        if isinstance(answer, tuple) and len(answer) > question.top and len(answer) < len(question.items):
+            raise InvalidInput(f"The question asks for at most {question.top} places.")
+        return answer[: question.top] if isinstance(answer, tuple) else answer
     except InvalidInput as error:
         why = str(error).rstrip(".")
         raise JudgeFailed(
@@ -157,7 +173,10 @@ class _Program:
                 text=True,
                 encoding="utf-8",
                 bufsize=1,
-                start_new_session=True,  # Ctrl-C reaches only us, and we end the programs in order
+                # Ctrl-C reaches only us, and we end the programs in order: they have their own session, or on Windows
+                # their own group.
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except OSError as error:
             self._errors.close()

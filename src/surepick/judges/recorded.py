@@ -21,6 +21,7 @@ from surepick.checks import Answers
 from surepick.errors import InvalidInput
 from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.problem import NOTHING
+from surepick.identify.stage_list import asked_counts
 from surepick.io.items import ItemTable, read_items
 from surepick.io.votes import VoteTable, numbers_of, read_votes
 from surepick.session import Question, Reply, Session
@@ -63,16 +64,22 @@ class RecordedJudge:
 
     @classmethod
     def of(
-        cls, items: ItemTable | str | PathLike[str], votes: str | PathLike[str], *, by_features: bool | None = None
+        cls,
+        items: ItemTable | str | PathLike[str],
+        votes: str | PathLike[str],
+        *,
+        by_features: bool | None = None,
+        drop_bad_rows: bool = False,
     ) -> "RecordedJudge":
         """The judge who replays a file of votes (`surepick.io.votes`) on these items.
 
         Items without a vote are left out, which a sentence in `unused` says. With `by_features` they stay where votes
         on other items tell of them by the features, if these are believed (the policy Anytime, not Winner). By default
-        they are for answers about single items, and not for comparisons.
+        they are for answers about single items, and not for comparisons. Rows that cannot be used are refused, or left
+        out with `drop_bad_rows`.
         """
-        known = items if isinstance(items, ItemTable) else read_items(items)
-        recorded = read_votes(votes, known.names)
+        known = items if isinstance(items, ItemTable) else read_items(items, drop_bad_rows=drop_bad_rows)
+        recorded = _comparisons(read_votes(votes, known.names, drop_bad_rows=drop_bad_rows))
         problem = _problem(known, recorded, known.names)
         if by_features is None:
             by_features = any(len(vote.shown) == 1 for vote in recorded.votes)
@@ -187,12 +194,7 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order | None
         if asked == len(in_file):
             return Wait("The recorded votes are used up.")
         if order == "policy":
-            plans = [filed.plan for filed in state.stages]
-            used = np.zeros_like(stock)
-            if plans:
-                asked_rows = np.concatenate([earlier.measurements for earlier in plans])
-                np.add.at(used, asked_rows, np.concatenate([earlier.pulls for earlier in plans]))
-            return nearest(judge.problem, plan, stock - used)
+            return nearest(judge.problem, plan, stock - asked_counts(state.stages, len(stock)))
         # One vote at a time: the next question may depend on this vote, and a stage of both would fix its bets by the
         # second question, which shows what the first answer was.
         return np.bincount(in_file[asked : asked + 1], minlength=len(stock))
@@ -220,6 +222,11 @@ class _Redirected:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
+
+    @property
+    def unrestricted(self) -> Policy[Any]:
+        """The policy as it would ask if every answer could be had."""
+        return self._policy
 
     def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
         # Who is asked next is as recorded, so it is of no use to know what somebody has had.
@@ -271,6 +278,19 @@ def nearest(problem: Problem, plan: Plan, left: Integers) -> Integers:
             if not missing:
                 break
     return counts
+
+
+def _comparisons(recorded: VoteTable) -> VoteTable:
+    """Without rows that show more than two items, which are reported."""
+    kept = tuple(vote for vote in recorded.votes if len(vote.shown) <= 2)
+    if not kept:
+        raise InvalidInput(f"{recorded.source} has picks or rankings of several items; use --pick or --rank.")
+    unused = (
+        f"{recorded.source}, line {vote.line}: shows {len(vote.shown)} items; use --pick or --rank."
+        for vote in recorded.votes
+        if len(vote.shown) > 2
+    )
+    return replace(recorded, votes=kept, unused=(*recorded.unused, *unused))
 
 
 def _problem(items: ItemTable, recorded: VoteTable, names: Sequence[str]) -> Problem:

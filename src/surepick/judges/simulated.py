@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick.answer import Places
 from surepick.glm import probability_of_yes, variance
 from surepick.identify import DrawnAnswers, Problem, Verdict
 from surepick.limits import Instance
@@ -31,6 +32,19 @@ class World:
     def scores(self) -> Floats:
         """zᵀθ* of every item."""
         return self.problem.items @ self.theta
+
+    @cached_property
+    def _number(self) -> dict[str, int]:
+        return {name: number for number, names in enumerate(self.problem.aliases) for name in names}
+
+    def vector(self, question: Question) -> Floats:
+        """The question's vector in the coordinates of this world, whose items are known by name."""
+        if question.kind == "vector":
+            return question.vector
+        rows = self.problem.items[[self._number[name] for name in question.items]]
+        if question.about_set:
+            return np.asarray(rows)
+        return np.asarray(rows[0] - rows[1] if len(rows) == 2 else rows[0])
 
     @property
     def best(self) -> str:
@@ -74,22 +88,34 @@ class World:
 class SimulatedJudge(DrawnAnswers):
     """Answers drawn from the logistic model: one at a time, or one binomial draw per vector for whole stages."""
 
-    def __call__(self, question: Question) -> int:
-        """1 with probability 1/(1+exp(−xᵀθ*))."""
-        return int(self.rng.random() < probability_of_yes(question.vector @ self.theta))
+    def __call__(self, question: Question) -> int | Places:
+        """1 with probability 1/(1+exp(−xᵀθ*)); places by the model of Plackett and Luce, for a set."""
+        return drawn_answer(question, question.vector, self.theta, self.rng)
 
 
 @dataclass(frozen=True, eq=False)
 class ReproducibleJudge:
-    """Answers drawn from θ; each depends on the seed and the question's number alone, so resuming changes nothing."""
+    """Answers of a world; each depends on the seed and the question's number alone, so resuming changes nothing.
 
-    theta: Floats
+    Items are known by name: the problem of the session may have other features than the world's.
+    """
+
+    world: World
     seed: int
 
-    def __call__(self, question: Question) -> int:
-        """1 with probability 1/(1+exp(−xᵀθ))."""
-        draw = np.random.default_rng([self.seed, question.id, 2]).random()
-        return int(draw < probability_of_yes(question.vector @ self.theta))
+    def __call__(self, question: Question) -> int | Places:
+        """1 with probability 1/(1+exp(−xᵀθ)); places by the model of Plackett and Luce, for a set."""
+        return drawn_answer(
+            question, self.world.vector(question), self.world.theta, np.random.default_rng([self.seed, question.id, 2])
+        )
+
+
+def drawn_answer(question: Question, vector: Floats, theta: Floats, rng: np.random.Generator) -> int | Places:
+    """An answer drawn from the logistic model, or for a set from that of Plackett and Luce with the same scores."""
+    if question.about_set:
+        [order] = DrawnAnswers(theta, rng).orders(vector, question.top, 1)
+        return tuple(place + 1 for place in order)
+    return int(rng.random() < probability_of_yes(vector @ theta))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick.display import Displayed, View
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.leaderboard.bradley_terry import Ties, fit_scores, groups
@@ -89,7 +90,7 @@ class LeaderboardRow:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
+class Leaderboard(Displayed):
     """All items, best first: by estimated score within a group, the largest group first."""
 
     rows: tuple[LeaderboardRow, ...]
@@ -109,6 +110,18 @@ class Leaderboard:
     """What to know about these votes: items without an estimate, claims that contradict each other."""
     left_out: tuple[str, ...] = ()
     """Sentences about rows that could not be used, with their line."""
+
+    def view(self) -> View:
+        """All items with their ranks and scores."""
+        names = ("item", "rank_low", "rank_high", "score", "low", "high", "wins", "losses", "ties")
+        return View(
+            f"{len(self.rows):,} items, {self.votes:,} votes; ranks proved at delta = {self.delta:g}",
+            {name: [getattr(row, name) for row in self.rows] for name in names},
+            (self.statement, *self.notes),
+            labels="item",
+            values="score",
+            ends=("low", "high"),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The fields of `surepick rank --json`."""

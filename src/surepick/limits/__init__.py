@@ -1,6 +1,7 @@
 """What no method can beat, and what the formulas of the literature promise. See docs/limits.md.
 
-Reading order: `instance`, `lower_bound`, `alternatives`; then `complexity` and `worst_case`.
+Reading order: `instance`, `lower_bound`, `alternatives`, `winner_bound`, `shared_error`, `search_bound`; then
+`complexity` and `worst_case`.
 """
 
 from surepick.limits.complexity import (
@@ -23,7 +24,10 @@ from surepick.limits.complexity import (
     rho_star_factor,
 )
 from surepick.limits.instance import Instance, alpha, beta, kl_divergence
-from surepick.limits.lower_bound import LowerBound, lower_bound, winner_lower_bound
+from surepick.limits.lower_bound import LowerBound, lower_bound
+from surepick.limits.search_bound import search_bound
+from surepick.limits.shared_error import shared_error_bound, winner_shared_error_bound
+from surepick.limits.winner_bound import winner_lower_bound
 from surepick.limits.worst_case import KappaFamily, RegretBound, kappa_family, kappa_family_bound, sup_logistic_regret
 
 __all__ = [
@@ -54,6 +58,9 @@ __all__ = [
     "rho_opt",
     "rho_star",
     "rho_star_factor",
+    "search_bound",
+    "shared_error_bound",
     "sup_logistic_regret",
     "winner_lower_bound",
+    "winner_shared_error_bound",
 ]

@@ -15,8 +15,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import xlogy
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
@@ -124,32 +122,6 @@ def nats(delta: float) -> float:
             f"delta must be below 0.5 for the lower bound to be positive, got {delta:g}; 0.05 is customary."
         )
     return (1 - 2 * delta) * math.log((1 - delta) / delta)
-
-
-def winner_lower_bound(chances: ArrayLike, *, delta: float = 0.05) -> float:
-    """The least expected number of comparisons of any method that assumes only that one item wins its share.
-
-    kl(1 − δ, δ)·Σ over z ≠ z* of 1/max over u of KL(p_zu, ½), u over the items that beat z (docs/limits.md, "Without a
-    model"). `chances` is a matrix: the probability that the item of the row beats the item of the column.
-
-    >>> round(winner_lower_bound([[0.5, 0.8], [0.2, 0.5]], delta=0.05), 1)
-    13.7
-    """
-    p = validate.matrix("chances", chances)
-    if p.shape[0] != p.shape[1] or not np.allclose(p + p.T, 1.0) or np.any((p < 0) | (p > 1)):
-        raise InvalidInput(
-            f"chances must be a square matrix of probabilities with p_ij + p_ji = 1, got shape {p.shape}; its diagonal "
-            "is one half."
-        )
-    others = ~np.eye(len(p), dtype=bool)
-    winners = np.flatnonzero(np.all((p > 0.5) | ~others, axis=1))
-    if not len(winners):
-        raise InvalidInput(
-            "No item wins all of its comparisons with probability above one half, so there is no winner."
-        )
-    # KL(p, ½) = log 2 − entropy(p) for the losses of each item; a comparison tells against its loser only.
-    divergence = np.where(p < 0.5, math.log(2) + xlogy(p, p) + xlogy(1 - p, 1 - p), 0.0)
-    return nats(delta) * float(np.sum(1 / np.delete(divergence.max(axis=1), winners[0])))
 
 
 def lower_bound(

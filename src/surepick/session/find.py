@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from surepick.answer import Answer
 from surepick.errors import InvalidInput
-from surepick.identify import PlanJudge, Policy, Problem, Verdict, run
+from surepick.identify import PlanJudge, Policy, Population, Problem, Verdict, run
 from surepick.identify.ladder import Assumption, default_assumption, policy_for
+from surepick.identify.problem import Items
 from surepick.session.question import Question
 from surepick.session.repeats import Repeats
 from surepick.session.session import Session
@@ -153,30 +154,39 @@ class AskLoop:
 
 
 def find_best(
-    problem: Problem,
+    problem: Problem | Items,
     judge: Judge | BatchJudge | PlanJudge | ReplyingJudge,
     *,
     delta: float = 0.05,
     epsilon: float = 0.0,
     budget: int | None = None,
     assume: Assumption | None = None,
+    population: Population | None = None,
     repeats: Repeats = "independent",
     policy: Policy[Any] | None = None,
     seed: int = 0,
     at_once: int | None = None,
+    show: int | None = None,
+    answer: Literal["pick", "rank"] | None = None,
 ) -> Verdict:
     """Ask the judge until the best item is known with probability 1 − delta.
 
-    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); with `at_once` it gets lists of up to
+    `problem` may also be items, as for `Problem.from_pairs`; with `show` and `answer` every question then shows that
+    many of them and asks for the best of them or for their order, as `Problem.from_sets`.
+
+    `judge` answers one question with 1 or 0 (or "tie", or None for no answer); a question about a set with the place or
+    name of the best item, or with several in their order (see `Question.items`); with `at_once` it gets lists of up to
     that many questions; an object with a method `wins(vectors, pulls)`, like a simulated judge, answers a whole stage
     at once; a `ReplyingJudge`, like a language model, takes several questions at its own pace. Give delta, epsilon and
     budget, or a policy that has its own.
 
     `assume` says which claim ends the search (docs/assumptions.md): "winner", that one item wins each of its
     comparisons at least half the time, whatever the features (default for comparisons), or "features", that answers are
-    logistic in the features (default for yes/no questions). The verdict's `claims` say what is proved under each.
+    logistic in the features (default for yes/no questions), or "population", that the judge's taste is drawn from
+    `population` (by default `Population.usual`). The verdict's `claims` say what is proved under each.
     `repeats` says which answers of the judge count: "independent", all; "once", the first to each question; "spaced",
-    also later ones with enough questions between them.
+    also later ones with enough questions between them; "tested", all of a judge who has answered one question in two
+    ways, and the first ones of others: for programs that may repeat themselves.
 
     >>> items = {"red": [1.0, 0.0], "green": [0.0, 1.0], "blue": [0.5, 0.6]}
     >>> liking = {"red": 2, "green": 0, "blue": 1}
@@ -184,13 +194,24 @@ def find_best(
     >>> find_best(Problem.from_pairs(items), judge, budget=100).best
     'red'
     """
+    if not isinstance(problem, Problem):
+        sets = show is not None or answer is not None
+        problem = (
+            Problem.from_sets(problem, show=show or 4, answer=answer or "rank") if sets else Problem.from_pairs(problem)
+        )
+    elif show is not None or answer is not None:
+        raise InvalidInput(
+            "A problem has its kind of questions; pass items with show and answer, or the problem alone."
+        )
     limits: dict[str, Any] = {"delta": delta, "epsilon": epsilon} | ({} if budget is None else {"budget": budget})
-    chosen = policy or policy_for(problem, assume or default_assumption(problem), **limits)
-    if isinstance(judge, PlanJudge) and repeats == "independent":
+    chosen = policy or policy_for(problem, assume or default_assumption(problem), population=population, **limits)
+    if isinstance(judge, PlanJudge) and repeats == "independent" and (problem.show == 2 or hasattr(judge, "orders")):
         return run(problem, chosen, judge, seed=seed)
     if isinstance(judge, PlanJudge):
         raise InvalidInput(
             f"repeats={repeats!r} needs a judge who answers one question at a time; this one answers whole stages."
+            if repeats != "independent"
+            else "This judge answers comparisons only; for sets it needs a method orders(features, top, times)."
         )
     if at_once is not None and (at_once < 1 or at_once != int(at_once)):
         raise InvalidInput(f"at_once must be a whole number of questions, at least 1, got {at_once!r}.")

@@ -22,6 +22,7 @@ from surepick.errors import InvalidInput
 from surepick.evidence.betting import WinnerEvidence
 from surepick.identify import Problem
 from surepick.identify.policy import checked_limits
+from surepick.identify.verdict import one_in
 from surepick.session.find import GIVE_UP, BatchJudge, FunctionJudge, Judge, ReplyingJudge
 from surepick.session.question import Question
 
@@ -62,7 +63,7 @@ class Comparison:
         within = f" within epsilon = {self.epsilon:g} (wins at least {100 * self.share:.3g}%)" if self.epsilon else ""
         counts = f"{self.wins:,} wins, {self.losses:,} losses, {self.ties:,} ties"
         over = f" on average over these {self.inputs:,} inputs, drawn at random" if self.inputs else ""
-        risk = f"wrong with probability at most {100 * self.delta:g}%"
+        risk = f"wrong in at most {one_in(self.delta)} such comparisons"
         if self.result == "at least as good":
             return f"{self.new} is at least as good as {self.old}{within}{over}: proved, {risk} ({counts})."
         if self.result == "worse":

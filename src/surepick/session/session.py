@@ -10,7 +10,7 @@ the verdict is reached.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,16 +19,19 @@ from typing import Any, cast
 import numpy as np
 
 from surepick import validate
+from surepick.answer import Places, read_answer
 from surepick.certificate import Chain
-from surepick.checks import Check, check_all
-from surepick.errors import InvalidInput
+from surepick.checks import CHECKS, Check, check_all
+from surepick.display import Displayed, View
+from surepick.errors import InvalidInput, SurepickError
 from surepick.identify import Anytime, Claim, Forecast, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.forecast import FEWEST, OpenStage, forecast_further, outdated
 from surepick.identify.ladder import LADDER_POLICIES, Ladder, default_assumption, policy_for, questioned
-from surepick.identify.policy import updated
+from surepick.identify.policy import require_sets_allowed, updated
 from surepick.registry import policy_from_json
+from surepick.session.event_log import EventLog
 from surepick.session.journal import Event, Journal, answers_of, parse_events, read_journal
-from surepick.session.question import Question
+from surepick.session.question import Question, StageProgress
 from surepick.session.record import Record
 from surepick.session.repeats import REPEATS, Repeats
 
@@ -37,6 +40,9 @@ FORMAT = 3
 
 ON_AVERAGE = "To win is to win on average over these {:,} inputs, of which each question shows one, drawn at random"
 """What comparisons of systems are about; docs/systems.md."""
+
+ONCE = ", and over both orders, by the first answer that the judge gives to each"
+"""What else they are about if a pair is compared at most once on each input in each order."""
 
 MOST_CHECKED = 300
 """In more coordinates the checks would take longer than the search; `Session.checks` runs them whatever it takes."""
@@ -54,13 +60,13 @@ class _LastForecast:
     made_with: tuple[int, int]
 
 
-class Session:
+class Session(Displayed):
     """Ask, tell, and read the verdict; any number of questions may be out, and answers come in any order.
 
     `policy` defaults to Winner() for comparisons and Anytime() for other questions. `repeats` says which answers of a
     judge count: "independent", all; "once", the first to each question; "spaced", also later ones with enough questions
-    between. With `path` every event is written to that file before the call returns; `Session.resume(path)` goes on
-    from it.
+    between; "tested", all of a judge who has answered one question in two ways. With `path` every event is written to
+    that file before the call returns; `Session.resume(path)` goes on from it.
 
     >>> session = Session(Problem.from_pairs({"red": [1.0, 0.0], "blue": [0.0, 1.0]}), seed=7)
     >>> question = session.ask(1)[0]
@@ -102,18 +108,30 @@ class Session:
         validate.one_of("repeats", repeats, REPEATS)
         if repeats != "independent" and policy.name not in LADDER_POLICIES:
             raise InvalidInput(
-                f"repeats={repeats!r} needs a policy that can ask other questions instead: winner or anytime, not "
-                f"{policy.name}."
+                f"repeats={repeats!r} needs a policy that can ask other questions instead: winner, anytime or "
+                f"posterior, not {policy.name}."
             )
-        if repeats == "spaced" and problem.inputs:
+        if repeats in ("spaced", "tested") and problem.inputs:
             raise InvalidInput(
-                "repeats='spaced' is for pairs that are asked again and again; with inputs use 'once', which lets the "
-                "first answer to a pair on an input stand, or 'independent'."
+                f"repeats={repeats!r} is for pairs that are asked again and again; with inputs use 'once', which lets "
+                "the first answer to a pair on an input stand, or 'independent'."
+            )
+        if problem.once and policy.name != "winner":
+            raise InvalidInput(
+                f"Answers drawn without replacement need the policy Winner, not {policy.name}; leave out once."
+            )
+        if repeats != "independent" and problem.once:
+            raise InvalidInput(f"This problem asks nothing twice, so repeats={repeats!r} has no meaning; leave it out.")
+        require_sets_allowed(problem, policy)
+        if repeats in ("spaced", "tested") and problem.show > 2:
+            raise InvalidInput(
+                f"repeats={repeats!r} is for comparisons, which tell whether answers are remembered; for sets use "
+                "'once' or 'independent'."
             )
         self.problem = problem
         self.policy = policy
         self.seed = seed
-        self.log: list[Event] = []
+        self.log = EventLog()
         self.chain = Chain(self.log)
         self._journal = None
         self._state = policy.start(problem)
@@ -129,9 +147,9 @@ class Session:
     def replay(cls, lines: Iterable[str | Event], *, policy: Policy[Any] | None = None) -> "Session":
         """Rebuild a session from its log, as text lines or events; pass `policy` only if it is not of this package."""
         events = parse_events(lines)
-        if not events or events[0].get("event") != "session":
+        head = next(events, {})
+        if head.get("event") != "session":
             raise InvalidInput("A session's log begins with an event 'session'; this one does not.")
-        head = events[0]
         if head.get("format") != FORMAT:
             raise InvalidInput(f"This log has format {head.get('format')!r}, this version of surepick reads {FORMAT}.")
         session = cls.__new__(cls)
@@ -145,7 +163,7 @@ class Session:
                 ties_count=head.get("ties") == "half",  # in logs of earlier versions they are missing answers
             )
             session.log.append(head)
-            for event in events[1:]:
+            for event in events:
                 session._apply(event)
                 session.log.append(event)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -162,6 +180,22 @@ class Session:
         session = cls.replay(read_journal(Path(path)), policy=policy)
         session._journal = Journal(Path(path))
         return session
+
+    def view(self) -> View:
+        """All questions with their answers. Nothing is evaluated, so that looking changes nothing."""
+        kinds = {event["id"]: event for event in self.log if event["event"] in ("answer", "tie", "skip", "undo")}
+        last = [kinds.get(number, {"event": "open"}) for number in self.questions]
+        items, out = len(self.problem.names), len(self.outstanding)
+        found = "no verdict yet" if self._verdict is None else str(self._verdict).rstrip(".")
+        return View(
+            f"{items:,} items, policy {self.policy.name}; answers: {self.answered:,}, open questions: {out:,}; {found}",
+            {
+                "question": list(self.questions),
+                "shown": [", ".join(question.items) for question in self.questions.values()],
+                "answer": [event.get("answer", event["event"].replace("undo", "open")) for event in last],
+                "judge": [event.get("judge") for event in last],
+            },
+        )
 
     def to_lines(self) -> list[str]:
         """The log as JSON lines."""
@@ -187,16 +221,16 @@ class Session:
             drawn = int(rng.integers(stage.unasked.sum()))
             place = int(np.searchsorted(np.cumsum(stage.unasked), drawn, side="right"))
             measurement = int(stage.plan.measurements[place])
-            either_way = bool(self.problem.about[measurement, 1] >= 0) and not self.problem.position
-            swapped = bool(rng.integers(2)) if either_way else False
-            event = {
-                "event": "question",
-                "id": number,
-                "stage": stage.plan.stage,
-                "measurement": measurement,
-                "swapped": swapped,
-            }
-            if self.problem.inputs:  # drawn last, so that the draws before it are the same in every problem
+            event: Event = {"event": "question", "id": number, "stage": stage.plan.stage, "measurement": measurement}
+            kind = self.problem.kind(measurement)
+            if kind in ("pick", "rank"):
+                event["order"] = rng.permutation(self.problem.show).tolist()
+            else:
+                either_way = kind == "compare" and not self.problem.position
+                event["swapped"] = bool(rng.integers(2)) if either_way else False
+            if self.problem.once:
+                event["input"], event["swapped"] = self._record.draw_cell(measurement, rng)
+            elif self.problem.inputs:  # drawn last, so that the draws before it are the same in every problem
                 inputs, weights = self.problem.inputs, self.problem.input_weights
                 event["input"] = inputs[int(rng.choice(len(inputs), p=weights))]
             self._do(event)
@@ -205,8 +239,8 @@ class Session:
 
     def tell(
         self,
-        question: int,
-        answer: float,
+        question: int | Question,
+        answer: float | str | Sequence[int | str],
         *,
         judge: str | None = None,
         cost: float | None = None,
@@ -216,7 +250,11 @@ class Session:
     ) -> None:
         """File an answer: 1 for yes or the first item shown, 0 for no or the second. The same twice does nothing.
 
-        Winner and Anytime also take scores between 0 and 1: how far the first item is preferred.
+        `question` is a question or its id. The answer may be the name of the better item, or another word of
+        docs/votes.md, such as "tie", "skip", "yes" or "no"; the name of an item shown goes before a word.
+
+        Winner and Anytime also take scores between 0 and 1: how far the first item is preferred. A question about a set
+        takes the item picked, or several in their order, the best first: as places counted from 1, or as names.
 
         An answer to a skipped question whose stage has been evaluated meanwhile is late, and so is every one after the
         verdict: it is logged as such (see `late`) and changes no evidence, since whether it was given may depend on
@@ -225,8 +263,19 @@ class Session:
         Who answered, the cost, the judge's own words (`raw`) and the probability that the answer was drawn from are
         logged and not used.
         """
-        known = self._record.question(question)
-        said = self._record.checked_score(question, answer)
+        known = self._record.question(question.id if isinstance(question, Question) else question)
+        question = known.id
+        if isinstance(answer, str) and not known.about_set:
+            named = len(known.items) == 2 and answer in known.items
+            read = int(answer == known.items[0]) if named else read_answer(answer, known.items)
+            if read is None:
+                self.skip(question, judge=judge, cost=cost, raw=raw)
+                return
+            if read == "tie":
+                self.tie(question, judge=judge, cost=cost, raw=raw)
+                return
+            answer = read
+        said = self._record.checked(question, answer)
         given = self._record.given(question)
         if given == said:
             return
@@ -236,21 +285,20 @@ class Session:
                 "answer back."
             )
         late = late or known.stage < self._evaluated or self._verdict is not None
-        event = {"event": "answer", "id": known.id, "answer": said} | ({"late": True} if late else {})
+        event = {"event": "answer", "id": known.id, "answer": list(said) if isinstance(said, tuple) else said}
+        event |= {"late": True} if late else {}
         self._do(event | ({} if late else self._about_repeat(known, judge)) | _source(judge, cost, raw, probability))
 
     def _about_repeat(self, question: Question, judge: str | None) -> Event:
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
         history = self._record.history
-        event: Event = {}
+        if history.first_stands(judge, question.asked):
+            said = cast("float", history.last_said(judge, question.asked))  # inputs are compared on, not ranked
+            return {"stands": 1 - said if question.swapped else said}
+        event: Event = {} if history.counts(judge, question.asked) else {"void": True}
         if not history.is_repeat(judge, question.asked):
             return event
-        if history.first_stands(judge, question.asked):
-            said = history.last_said(judge, question.asked)
-            return {"stands": 1 - said if question.swapped else said}
-        if not history.counts(judge, question.asked):
-            event["void"] = True
-        if history.repeats == "spaced" and history.last_said(judge, question.asked) in (0, 1):
+        if history.predicts and history.last_said(judge, question.asked) in (0, 1):
             predict = cast("Anytime | Winner", self.policy).predict
             chance = predict(self._state, question.measurement)
             agreeing = chance if history.last_said(judge, question.asked) else 1 - chance
@@ -283,7 +331,7 @@ class Session:
             question = next(reversed(self._record.answers))
         known = self._record.question(question)
         answered = question in self._record.answers or question in self._record.tied
-        if not answered and question not in self._record.stages[known.stage].without_answer:
+        if not answered and question not in self._record.without_answer:
             raise InvalidInput(f"Question {question} has no answer to undo.")
         if known.stage < self._evaluated:
             raise InvalidInput(
@@ -304,8 +352,8 @@ class Session:
         return self._record.questions
 
     @property
-    def answers(self) -> Mapping[int, float]:
-        """All answers filed by the id of their question: 1 for the first item shown or yes, 0, or a score between."""
+    def answers(self) -> Mapping[int, float | Places]:
+        """All answers by the id of their question: 1 for the first item shown or yes, 0, a score between, or places."""
         return self._record.answers
 
     @property
@@ -371,26 +419,50 @@ class Session:
 
     def _on_the_way(self, result: Verdict) -> Verdict:
         """An open verdict with all that can be said besides."""
+        count = sum(stage.filed for stage in self._record.stages[self._evaluated :])
+        if count:
+            result = replace(result, not_evaluated=count, **self._best_guess(result))
+        said = (result.reason, _about_waiting(count, self.outstanding) if count else "")
         result = replace(
             result,
             assumptions=(*result.assumptions, *self._about_questions),
-            reason=f"{result.reason} {self._exhausted}" if self._exhausted else result.reason,
+            reason=" ".join(filter(None, (*said, self._exhausted))),
             forecaster=self.forecast,
         )
         return replace(result, claimant=lambda: self._claims(result))
+
+    def _best_guess(self, result: Verdict) -> dict[str, Any]:
+        """The best item by every answer that is in, as fields of a verdict; what is proved does not change."""
+        if self.policy.name in LADDER_POLICIES:
+            return {}  # their leader is by all answers already
+        state = self._state
+        try:
+            for stage in range(self._evaluated, len(self._record.stages)):
+                state = self.policy.close(state, stage)
+            best = self.policy.verdict(state).best
+        except SurepickError:  # a policy whose proof needs every answer of a stage
+            return {}
+        known = self.problem.index(best)
+        return {"best": best, "also": self.problem.aliases[known][1:]} if best in result.surviving else {}
 
     @property
     def _about_questions(self) -> tuple[str, ...]:
         """What is assumed of inputs and of repeated answers, in sentences."""
         count, weighted = len(self.problem.inputs), self.problem.input_weights is not None
+        how = ", with the weights given" if weighted else ONCE if self.problem.once else ""
         return (
-            *((f"{ON_AVERAGE.format(count)}{', with the weights given' * weighted}.",) if count else ()),
-            *self._record.history.sentences,
+            *((f"{ON_AVERAGE.format(count)}{how}.",) if count else ()),
+            *(() if self.problem.once else self._record.history.sentences),
         )
+
+    @property
+    def evaluated_stages(self) -> Sequence[StageProgress]:
+        """The stages whose answers count for good, in the order of planning."""
+        return self._record.stages[: self._evaluated]
 
     def _claims(self, result: Verdict) -> tuple[Claim, ...]:
         """What the evaluated stages prove under every assumption; only what is new since the last call is computed."""
-        stages = self._record.stages[: self._evaluated]
+        stages = self.evaluated_stages
         self._ladder = (self._ladder or Ladder.of(self.problem, self.policy)).after(stages)
         return self._ladder.claims(result, stages)
 
@@ -416,7 +488,11 @@ class Session:
 
     def checks(self, *, level: float = 0.05) -> tuple[Check, ...]:
         """Are the verdict's assumptions in doubt? All of docs/checks.md; any false alarm has probability `level`."""
-        return check_all(answers_of(self.problem, self.log), level=level)
+        answers, own = answers_of(self.problem, self.log), getattr(self.policy, "check_population", None)
+        if own is None:
+            return check_all(answers, level=level)
+        share = level / (len(CHECKS) + 1)
+        return (*check_all(answers, level=level - share), own(self._state, level=share))
 
     def progress(self) -> tuple[Any, list[OpenStage]]:
         """The policy's state with all answers filed, and the stages as they stand.
@@ -452,7 +528,8 @@ class Session:
         if alone:
             # The same pair on another input is another question, so there open ones do not matter.
             out = () if self.problem.inputs else self.outstanding
-            without = self.had_by(None) | {question.measurement for question in out}
+            had = self._record.history.had_by_all()
+            without = had | {question.measurement for question in out} if had or self.repeats != "tested" else None
         if without is None:
             outcome = self.policy.plan(self._state, rng)
         else:
@@ -464,7 +541,12 @@ class Session:
             self._do(event | {"link": self.chain.next(event, self._record.stages, self._evaluated)})
         elif isinstance(outcome, Verdict):
             self._conclude(outcome)
-        self._exhausted = outcome.reason if isinstance(outcome, Wait) and outcome.exhausted else None
+        # With several judges this is about one of them, and so no part of a verdict for all.
+        self._exhausted = (
+            (outcome.reason if alone or self.problem.once else "")
+            if isinstance(outcome, Wait) and outcome.exhausted
+            else None
+        )
         return not isinstance(outcome, Wait)
 
     def _meanwhile(self, without: Collection[int], rng: np.random.Generator) -> Plan | None:
@@ -488,12 +570,14 @@ class Session:
         for number in sorted(self._record.changed):
             stage = self._record.stages[number]
             tally = stage.plan.tally(self.problem, stage.wins, stage.pulls)
-            self._state = updated(self.policy, self._state, number, tally, stage.partial)
+            self._state = updated(self.policy, self._state, number, tally, stage.partial, stage.orders)
             self._record.changed.discard(number)
         for number in range(self._evaluated, self.answered_stages):
-            if self._record.stages[number].without_answer:  # the policy still waits for these, and must be told not to
+            stage = self._record.stages[number]
+            if stage.filed < stage.plan.total:  # the policy still waits for these, and must be told not to
                 self._state = self.policy.close(self._state, number)
             self._evaluated = number + 1
+        self._record.settle(self._evaluated)
 
     def _log_evaluation(self) -> None:
         """Log that stages were evaluated since the last such event: then a resumed session refuses the same undos."""
@@ -505,7 +589,7 @@ class Session:
         known = self._record.question(event["id"])
         if known.id in self._record.answers:
             raise InvalidInput(f"Question {known.id} has the answer {self._record.answers[known.id]}; undo it first.")
-        if known.id not in self._record.stages[known.stage].without_answer:
+        if known.id not in self._record.without_answer:
             self._do(event)
 
     def _do(self, event: Event) -> None:
@@ -552,7 +636,23 @@ def described(policy: Policy[Any]) -> dict[str, Any]:
     return fields
 
 
+def _about_waiting(count: int, outstanding: list[Question]) -> str:
+    """What answers are for that are in but not evaluated, as a sentence."""
+    answers = "1 answer counts" if count == 1 else f"{count:,} answers count"
+    if not outstanding:
+        return f"{answers} for the best guess, and for what is proved once their stage is complete."
+    first = min(question.id for question in outstanding)
+    return (
+        f"Evaluated up to question {first}, which is still open; {answers} for the best guess, and for what is proved "
+        "once it is answered or skipped."
+    )
+
+
 def _source(judge: str | None, cost: float | None, raw: str | None, probability: float | None = None) -> Event:
     """What is known of where an answer comes from, as fields of its event."""
-    known = {"judge": judge, "cost": cost, "raw": raw, "probability": probability}
-    return {name: value for name, value in known.items() if value is not None}
+    given = {"judge": judge, "cost": cost, "raw": raw, "probability": probability}
+    known = {name: value for name, value in given.items() if value is not None}
+    for name, value in known.items():
+        if not isinstance(value, str | int | float):  # a log could not hold it
+            raise InvalidInput(f"{name} must be {'text' if name in ('judge', 'raw') else 'a number'}, got {value!r}.")
+    return known

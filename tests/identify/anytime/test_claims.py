@@ -77,14 +77,6 @@ def test_an_open_verdict_claims_no_rank_that_the_localiser_does_not_prove():
     assert passed > 0  # else the test would show nothing
 
 
-def test_a_verdict_by_the_posterior_proves_no_rank():
-    session = searched(1, delta=0.2, stop="posterior")
-    verdict = session.verdict()
-    assert verdict.status.decided
-    assert len(verdict.surviving) == 1
-    assert score_table(session, delta=0.2).worst_rank[0] > 1
-
-
 def test_before_any_answer_nothing_is_known():
     assert score_table(Session(Problem.from_pairs(ITEMS)), delta=0.05) is None
 

@@ -289,13 +289,6 @@ class TestUse:
         assert "with probability about" in verdict.reason
         assert world.best in verdict.surviving
 
-    def test_the_posterior_rule_is_called_a_heuristic(self) -> None:
-        world = small(3)
-        verdict = run(world.problem, Anytime(stop="posterior"), world.judge(1))
-        assert verdict.guarantee is Guarantee.HEURISTIC
-        proved = run(world.problem, Anytime(), world.judge(1))
-        assert verdict.questions < proved.questions
-
     def test_missing_answers_are_charged_where_wanted(self) -> None:
         world = small(2)
         states = []

@@ -122,7 +122,7 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
             # The first rule of stopping (4), for any pair instead of the leader and a rival.
             passed[near] = found.bounds >= state.threshold
         better[row, lower] = passed
-    # What a proved verdict names is better than all others; a posterior proves nothing. While the verdict is open, what
+    # What a proved verdict names is better than all others. While the verdict is open, what
     # the directional rule passed is no rank: E^j(theta*) bets against the best rival of leader a_j only, so the rule
     # excludes what is not the best, but an item that it excludes may be better than a leader that is not the best.
     if verdict.status is Status.CERTAIN and verdict.guarantee is Guarantee.PROVED:

@@ -30,13 +30,13 @@ from surepick.identify.anytime.stopping import (
     all_rival_bounds,
     chance_of_best,
     evaluate,
-    evaluate_posterior,
     passed_rivals,
 )
 from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.policy import (
     ENOUGH,
     LOGISTIC,
+    OldAnswers,
     Partial,
     Plan,
     StageRecord,
@@ -46,6 +46,7 @@ from surepick.identify.policy import (
     checked_partial,
     exhausted,
     numbered,
+    old_counts,
 )
 from surepick.identify.problem import Problem
 from surepick.identify.verdict import Rival, Status, Verdict
@@ -58,8 +59,7 @@ class Anytime:
     `epsilon` allows a leader that is worse than the best by at most this much (in log-odds); `budget` ends the search
     with the best guess. `missing` says what a question without an answer means: "ignorable", that whether an answer
     comes depends neither on what it would have been nor on answers to later questions, or "charged", that it may, and
-    the worst is assumed. With stop="posterior" it stops where the Laplace posterior probability of the leader is
-    1 − delta: heuristic.
+    the worst is assumed.
 
     `warm` are old answers as (measurement, pulls, wins): half of the experts know them and no evidence counts them, so
     they make a search shorter where they are right and a little longer where they are not.
@@ -69,14 +69,12 @@ class Anytime:
     epsilon: float = 0.0
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
-    stop: Literal["proved", "posterior"] = "proved"
-    warm: tuple[tuple[int, int, int], ...] = ()
+    warm: OldAnswers = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "warm", tuple((int(row), int(asked), int(ones)) for row, asked, ones in self.warm))
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
-        validate.one_of("stop", self.stop, ("proved", "posterior"))
 
     @property
     def name(self) -> str:
@@ -86,13 +84,11 @@ class Anytime:
     @property
     def guarantee(self) -> Guarantee:
         """What stands behind its verdicts."""
-        return Guarantee.PROVED if self.stop == "proved" else Guarantee.HEURISTIC
+        return Guarantee.PROVED
 
     @property
     def statement(self) -> str:
         """What is claimed, and where it is proved."""
-        if self.stop == "posterior":
-            return "Laplace posterior probability of the leader; a heuristic (docs/anytime.md, section 6)."
         return "Wrong with probability at most delta at any time of stopping (docs/anytime.md, Theorem 1)."
 
     @property
@@ -108,10 +104,10 @@ class Anytime:
             self.delta,
             self.epsilon,
             charge=self.missing == "charged",
-            stopping_rule=evaluate if self.stop == "proved" else evaluate_posterior,
+            stopping_rule=evaluate,
             plug_in=PlugIn(nothing, nothing),
             experts=np.zeros((len(RIDGES), problem.span.rank)),
-            old=_old_counts(self.warm, len(nothing)),
+            old=old_counts(self.warm, len(nothing)),
         )
 
     def plan(
@@ -206,7 +202,8 @@ class Anytime:
         if len(problem.items) == 1:
             return self._say(state, Status.CERTAIN, 0, everything, None)
         if not state.plug_in.pulls.any():
-            return self._say(state, Status.OPEN, 0, everything, None, "There is no answer in a complete stage yet.")
+            guess = state.leader if state.arrived[0].any() else 0
+            return self._say(state, Status.OPEN, guess, everything, None, "No answer has been evaluated yet.")
         # A verdict may be asked for after every answer, so quick strategies must do; p-value and certificate use all.
         leader, bounds = state.leader, all_rival_bounds(state, QUICK)
         if state.evaluation.decided:
@@ -239,7 +236,7 @@ class Anytime:
         Vectors are in the coordinates of the features. Raises InvalidInput where there is no proved verdict.
         """
         state = state.evaluated
-        if self.stop != "proved" or _impossible(state) or not state.evaluation.decided:
+        if _impossible(state) or not state.evaluation.decided:
             raise InvalidInput("There is no proved verdict to certify; ask until the status is certain.")
         # Far rivals are not in the proof log: they are proved again here, at O(d²) each.
         claim = {"policy": self.name, "delta": self.delta, "epsilon": self.epsilon, "missing": self.missing}
@@ -259,13 +256,13 @@ class Anytime:
     def _say(
         self, state: State, status: Status, leader: int, alive: Integers, bounds: RivalBounds | None, reason: str = ""
     ) -> Verdict:
-        """The verdict; rivals with the least evidence against them first, of equals the nearest by the estimate."""
+        """The verdict; rivals that are not excluded first, those of the highest estimated score before others."""
         problem = state.problem
         rivals: tuple[Rival, ...] = ()
         if bounds is not None:
             nats = bounds.nats
             # Where a rival is passed, "at least as good as the leader" (by more than epsilon) is refuted, and no more.
-            passed = bounds.passed(state) | (status.decided and self.stop == "posterior")
+            passed = bounds.passed(state)
             low = np.where(passed, -self.epsilon, -np.inf) + 0.0
             rivals = tuple(
                 Rival(
@@ -274,7 +271,7 @@ class Anytime:
                     math.inf,
                     None if np.isinf(nats[n]) else float(nats[n]),
                 )
-                for n in np.lexsort((state.nats(leader)[bounds.items], nats))
+                for n in np.lexsort((-(problem.points[bounds.items] @ state.theta), passed))
             )
         evaluated = state.stages[: state.evaluated_stages]
         return Verdict(
@@ -417,19 +414,3 @@ def _with_stage(state: State, stage: int, record: StageRecord) -> State:
     if stage < state.evaluated_stages:
         return state
     return replace(state, stages=(*state.stages[:stage], record, *state.stages[stage + 1 :]))
-
-
-def _old_counts(warm: tuple[tuple[int, int, int], ...], count: int) -> tuple[Floats, Floats] | None:
-    """Old answers (measurement, pulls, wins) as pulls and wins of all measurements; None if there are none."""
-    if not warm:
-        return None
-    rows, asked, ones = np.array(warm, dtype=np.int64).T
-    if rows.min() < 0 or rows.max() >= count or np.any(asked < 1) or np.any((ones < 0) | (ones > asked)):
-        raise InvalidInput(
-            f"warm must hold (measurement, pulls, wins) for measurements below {count}, got one that does not exist or "
-            "more wins than pulls."
-        )
-    pulls, wins = np.zeros(count), np.zeros(count)
-    np.add.at(pulls, rows, asked)
-    np.add.at(wins, rows, ones)
-    return pulls, wins

@@ -260,14 +260,6 @@ def estimated_evidence(state: State) -> tuple[Floats, Floats]:
     return evidence, promised
 
 
-def evaluate_posterior(state: State) -> Evaluation:
-    """The heuristic of docs/anytime.md, section 6: decided when Σ_z Phi(−gap_z/s.e._z) ≤ delta at the estimate."""
-    _, promised = estimated_evidence(state)
-    if not state.plug_in.pulls.any():
-        return Evaluation(promised)
-    return Evaluation(promised, decided=bool(np.sum(_chances_ahead(state)) <= state.delta))
-
-
 def _chances_ahead(state: State) -> Floats:
     """For each rival of the leader the posterior probability (Laplace) that it is better."""
     nats = state.nats(state.leader)

@@ -1,0 +1,369 @@
+"""The posterior of all items' scores when they are drawn from a known population, by draws that are weighted exactly.
+
+Model: scores s ~ Σ_g w_g N(m_g, K_g), and P(i beats j) = μ(s_i − s_j). Every answer updates a Gaussian approximation of
+the posterior under each component g (expectation propagation: Minka 2001). It is only where the draws come from: a draw
+is weighted by what the posterior is there, so the approximation costs effective draws and no bias.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import log_expit
+
+from surepick._arrays import Floats, Integers
+from surepick.glm.item_scores import posterior_mode
+from surepick.glm.loss import probability_of_yes
+
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+"""Gauss and Hermite's rule for integrals over a gap: accurate enough for an approximation."""
+
+FROM_PRIOR = 0.1
+"""Share of draws from the prior itself: no weight exceeds ten times the likelihood, so their variance is finite."""
+
+TEMPERED = 0.8
+"""Share of the answers' precision in what draws come from: its tails are then wider than those of the posterior."""
+
+SWEEPS = 2
+"""Rounds over all questions that refine the approximation before draws; more do not make draws more effective."""
+
+DAMPING = 0.8
+"""How far a round moves: without damping, rounds that change all questions at once may oscillate."""
+
+LIKELY = 1e-3
+"""Only components of at least this probability are refined; the others have few draws."""
+
+EVEN_SHARE = 0.005
+"""Share of draws divided evenly between the components, however unlikely they are by the approximation."""
+
+LEAST_SITE = 1e-9
+"""Precision of a question that says nothing about the gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePrior:
+    """A mixture of Gaussians for the scores of all items: how tastes are distributed in a population."""
+
+    mean: Floats
+    """Components × items."""
+    covariance: Floats
+    """Components × items × items, each positive definite."""
+    log_weights: Floats
+    """Of the components; their exponentials sum to one."""
+
+    @cached_property
+    def roots(self) -> Floats:
+        """Lower triangular roots of the covariances."""
+        return np.asarray(np.linalg.cholesky(self.covariance), dtype=np.float64)
+
+    @cached_property
+    def precision(self) -> Floats:
+        """Inverses of the covariances."""
+        return np.asarray(np.linalg.inv(self.covariance))
+
+    @cached_property
+    def whiteners(self) -> Floats:
+        """Upper triangular R with R Rᵀ the precision: (s − m)R has independent coordinates of variance one."""
+        return np.asarray(np.linalg.inv(self.roots).transpose(0, 2, 1))
+
+    @cached_property
+    def log_norms(self) -> Floats:
+        """Logarithms of the components' densities at their means, without the factor (2π)^(−items/2)."""
+        return np.asarray(-np.sum(np.log(np.einsum("gii->gi", self.roots)), axis=1))
+
+    def log_density(self, g: int, scores: Floats) -> Floats:
+        """Of component g at every row of scores, without the factor (2π)^(−items/2)."""
+        return np.asarray(self.log_norms[g] - 0.5 * _squares((scores - self.mean[g]) @ self.whiteners[g]))
+
+    def sample(self, count: int, rng: np.random.Generator) -> Floats:
+        """Tastes of this many people, one row each."""
+        chosen = rng.choice(len(self.log_weights), size=count, p=np.exp(self.log_weights))
+        noise = rng.normal(size=(count, self.mean.shape[1]))
+        return np.asarray(self.mean[chosen] + np.einsum("nij,nj->ni", self.roots[chosen], noise))
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Independent draws, weighted by the posterior over the density they come from."""
+
+    scores: Floats
+    """Draws × items."""
+    log_weights: Floats
+    """Logarithm of prior times likelihood over the density of the draw: the mean weight estimates the evidence."""
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Weights that sum to one."""
+        return np.asarray(np.exp(self.log_weights - _log_sum(self.log_weights)))
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """Logarithm of the probability of the answers; the probability is estimated without bias."""
+        return float(_log_sum(self.log_weights)) - math.log(len(self.log_weights))
+
+    @property
+    def evidence_error(self) -> float:
+        """Standard error of `log_evidence`."""
+        return math.sqrt(max(float(np.sum(self.weights**2)) - 1 / len(self.weights), 0.0))
+
+    @cached_property
+    def effective(self) -> float:
+        """How many draws of equal weight would be worth as much (Kish)."""
+        return float(1 / np.sum(self.weights**2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Proposal:
+    """Where draws come from: a component by its share, then its prior or the tempered approximation."""
+
+    shares: Floats
+    means: Floats
+    """Components × items: of the tempered approximation."""
+    roots: Floats
+    """Lower triangular roots of its precisions."""
+
+    def log_weights(self, prior: ScorePrior, g: int, scores: Floats) -> Floats:
+        """Density of (g, scores) by the prior over that by which it is drawn; the likelihood is left out."""
+        mean, root = self.means[g], self.roots[g]
+        by_prior = prior.log_density(g, scores)
+        by_fit = float(np.sum(np.log(root.diagonal()))) - 0.5 * _squares((scores - mean) @ root)
+        drawn = np.logaddexp(math.log(FROM_PRIOR) + by_prior, math.log(1 - FROM_PRIOR) + by_fit)
+        return np.asarray(prior.log_weights[g] + by_prior - drawn - math.log(self.shares[g]))
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePosterior:
+    """What the answers so far say of the scores; a value that every answer replaces by a new one.
+
+    An answer costs O(components·items²), a draw O(items·(items + questions)).
+    """
+
+    prior: ScorePrior
+    mean: Floats
+    """Components × items: of the Gaussian approximation."""
+    covariance: Floats
+    log_evidence: Floats
+    """Of each component, by the approximation."""
+    pairs: Integers
+    """Distinct questions: first and second item."""
+    wins: Floats
+    """Of the first item, for every question."""
+    losses: Floats
+    sites: Floats
+    """Components × questions × 2: precision and precision times mean of the Gaussian that stands for the answers."""
+
+    @classmethod
+    def of(cls, prior: ScorePrior) -> "ScorePosterior":
+        """Before the first answer."""
+        components = len(prior.log_weights)
+        none = np.zeros(0)
+        return cls(
+            prior,
+            prior.mean,
+            prior.covariance,
+            np.zeros(components),
+            np.zeros((0, 2), dtype=np.int64),
+            none,
+            none,
+            np.zeros((components, 0, 2)),
+        )
+
+    def update(self, first: int, second: int, wins: int, losses: int) -> "ScorePosterior":
+        """After more answers to one question, of which the first item won `wins`: one step of expectation propagation.
+
+        All answers to the question together are replaced by a Gaussian in its gap such that mean and variance of the
+        gap are those of the exact posterior, with Gaussians in place of the other questions.
+        """
+        place = np.flatnonzero((self.pairs == (first, second)).all(axis=1))
+        if not len(place):
+            nothing = np.zeros((len(self.mean), 1, 2))
+            return replace(
+                self,
+                pairs=np.vstack([self.pairs, [(first, second)]]),
+                wins=np.append(self.wins, 0.0),
+                losses=np.append(self.losses, 0.0),
+                sites=np.concatenate([self.sites, nothing], axis=1),
+            ).update(first, second, wins, losses)
+        number = int(place[0])
+        won, lost = self.wins.copy(), self.losses.copy()
+        won[number] += wins
+        lost[number] += losses
+        mean, variance = self._gap(first, second)
+        old = self.sites[:, number]
+        now = np.array([won[number], lost[number]])
+        new, centre, spread = _matched(mean, variance, old, *now[:, None])
+        chance = [
+            _log_sum(_at_nodes(centre, spread, *counts[:, None])[1])
+            for counts in (np.array([self.wins[number], self.losses[number]]), now)
+        ]
+        sites = self.sites.copy()
+        sites[:, number] = new
+        # The precision grows by g along e_first − e_second: a change of rank one.
+        g, push = (new - old).T
+        direction = self.covariance[:, :, first] - self.covariance[:, :, second]
+        moved = (push - g * mean) / (1 + g * variance)
+        shrunk = g / (1 + g * variance)
+        return replace(
+            self,
+            mean=self.mean + direction * moved[:, None],
+            covariance=self.covariance - shrunk[:, None, None] * direction[:, :, None] * direction[:, None, :],
+            log_evidence=self.log_evidence + chance[1] - chance[0],
+            wins=won,
+            losses=lost,
+            sites=sites,
+        )
+
+    def under(self, prior: ScorePrior) -> "ScorePosterior":
+        """After the same answers of a person of another population."""
+        posterior = ScorePosterior.of(prior)
+        for (first, second), wins, losses in zip(self.pairs.tolist(), self.wins, self.losses, strict=True):
+            posterior = posterior.update(first, second, int(wins), int(losses))
+        return posterior
+
+    def _gap(self, first: int, second: int) -> tuple[Floats, Floats]:
+        c = self.covariance
+        variance = c[:, first, first] + c[:, second, second] - 2 * c[:, first, second]
+        return self.mean[:, first] - self.mean[:, second], np.maximum(variance, 1e-12)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Probabilities of the components by the approximation."""
+        likely = self.log_evidence + self.prior.log_weights
+        return np.asarray(np.exp(likely - _log_sum(likely)))
+
+    @cached_property
+    def _refined(self) -> Floats:
+        """The sites after `SWEEPS` rounds of expectation propagation over all questions at once."""
+        sites = self.sites.copy()
+        if not len(self.pairs):
+            return sites
+        likely = np.flatnonzero(self.shares >= LIKELY)
+        first, second = self.pairs.T
+        mean, covariance = self.mean[likely], self.covariance[likely]
+        for sweep in range(SWEEPS):
+            if sweep:
+                precision, shift = self._with_sites(likely, sites[likely])
+                covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
+                mean = np.einsum("gij,gj->gi", covariance, shift)
+            variance = covariance[:, first, first] + covariance[:, second, second] - 2 * covariance[:, first, second]
+            moved = _matched(
+                mean[:, first] - mean[:, second], np.maximum(variance, 1e-12), sites[likely], self.wins, self.losses
+            )
+            sites[likely] = (1 - DAMPING) * sites[likely] + DAMPING * moved[0]
+        return sites
+
+    def _with_sites(self, components: Integers, sites: Floats) -> tuple[Floats, Floats]:
+        """Precision, and precision times mean, of these components' priors with Gaussians in place of the answers."""
+        prior, (first, second) = self.prior, self.pairs.T
+        precision = prior.precision[components].copy()
+        shift = np.einsum("gij,gj->gi", precision, prior.mean[components])
+        for number, (weight, push) in enumerate(sites.transpose(0, 2, 1)):
+            # Every question is asked about another pair, so no entry off the diagonal is changed twice.
+            precision[number, first, second] -= weight
+            precision[number, second, first] -= weight
+            for item in (first, second):
+                np.add.at(precision[number], (item, item), weight)
+            np.add.at(shift[number], first, push)
+            np.subtract.at(shift[number], second, push)
+        return precision, shift
+
+    def log_likelihood(self, scores: Floats) -> Floats:
+        """Of all answers, for every row of scores."""
+        gaps = scores[:, self.pairs[:, 0]] - scores[:, self.pairs[:, 1]]
+        # log μ(v) = log μ(−v) + v saves one of two transcendental functions.
+        return np.asarray(log_expit(-gaps) @ (self.wins + self.losses) + gaps @ self.wins)
+
+    @cached_property
+    def _proposal(self) -> _Proposal:
+        everyone = np.arange(len(self.shares))
+        precision, shift = self._with_sites(everyone, TEMPERED * self._refined)
+        return _Proposal(
+            (1 - EVEN_SHARE) * self.shares + EVEN_SHARE / len(self.shares),
+            np.asarray(np.linalg.solve(precision, shift[..., None])[..., 0], dtype=np.float64),
+            np.asarray(np.linalg.cholesky(precision), dtype=np.float64),
+        )
+
+    def draws(self, count: int, rng: np.random.Generator) -> Draws:
+        """Draws from the posterior by importance sampling, in no particular order.
+
+        A component g is drawn by its approximate probability a_g, then scores from the mixture of its Gaussian
+        approximation and its prior. The weight is w_g N(s; m_g, K_g) L(s) over the density of having drawn (g, s).
+        """
+        prior, items, proposal = self.prior, self.mean.shape[1], self._proposal
+        counts = rng.multinomial(count, proposal.shares)
+        found, logs = [], []
+        for g in np.flatnonzero(counts).tolist():
+            noise = rng.normal(size=(int(counts[g]), items))
+            split = int(rng.binomial(len(noise), FROM_PRIOR))
+            by_fit = solve_triangular(proposal.roots[g], noise[split:].T, lower=True, trans="T", check_finite=False)
+            scores = np.vstack([prior.mean[g] + noise[:split] @ prior.roots[g].T, proposal.means[g] + by_fit.T])
+            found.append(scores)
+            logs.append(proposal.log_weights(prior, g, scores))
+        scores = np.concatenate(found)
+        return Draws(scores, np.concatenate(logs) + self.log_likelihood(scores))
+
+    def log_weights_at(self, scores: Floats) -> tuple[Floats, Floats]:
+        """For one person's scores: their log-weights if drawn with each component, and its chance given the scores."""
+        rows, prior = scores[None], self.prior
+        components = range(len(self.shares))
+        logs = [self._proposal.log_weights(prior, g, rows)[0] for g in components]
+        dense = prior.log_weights + [prior.log_density(g, rows)[0] for g in components]
+        return np.array(logs) + self.log_likelihood(rows)[0], np.asarray(np.exp(dense - _log_sum(dense)))
+
+
+def _squares(rows: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """log Σ exp along the last axis; SciPy's takes ten times as long on few numbers."""
+    top = np.max(logs, axis=-1)
+    return np.asarray(top + np.log(np.sum(np.exp(logs - top[..., None]), axis=-1)))
+
+
+def _matched(
+    mean: Floats, variance: Floats, sites: Floats, wins: Floats, losses: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """New sites of questions, by components × questions, and the means and variances of their gaps with these.
+
+    The belief about a gap without its own answers (the cavity) is N(mean, variance) with the old site divided out. The
+    new site is such that mean and variance are those of the cavity times the answers' exact likelihood.
+    """
+    without = 1 / variance - sites[..., 0]
+    cavity = np.maximum(without, 1e-9)
+    centre = (mean / variance - sites[..., 1]) / cavity
+    new_mean, new_variance = _tilted(centre, 1 / cavity, wins, losses)
+    # No variance is below 1 over the mean curvature, which is at most the cavity's and a quarter per answer. Where
+    # the quadrature fails, or rounding leaves no cavity, this bound or the old site keeps the approximation sound.
+    most = np.broadcast_to((wins + losses) / 4, cavity.shape)
+    precision = np.clip(1 / np.maximum(new_variance, 1e-12) - cavity, LEAST_SITE, most)
+    found = np.stack([precision, new_mean * (cavity + precision) - cavity * centre], axis=-1)
+    return np.where((without > 1e-9)[..., None], found, sites), centre, 1 / cavity
+
+
+def _tilted(mean: Floats, variance: Floats, wins: Floats, losses: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of the density proportional to μ(v)^wins μ(−v)^losses N(v; mean, variance), by elements."""
+    v, logs = _at_nodes(mean, variance, wins, losses)
+    share = np.exp(logs - _log_sum(logs)[..., None])
+    centre = np.sum(share * v, axis=-1)
+    return centre, np.sum(share * (v - centre[..., None]) ** 2, axis=-1)
+
+
+def _at_nodes(mean: Floats, variance: Floats, wins: Floats, losses: Floats) -> tuple[Floats, Floats]:
+    """Nodes around the mode, and the logarithm of what each is worth in an integral over the gap."""
+    answers = wins + losses
+    mode = posterior_mode(mean, variance, wins, answers)
+    p = probability_of_yes(mode)
+    width = 1 / np.sqrt(1 / variance + answers * p * (1 - p))
+    v = mode[..., None] + width[..., None] * NODES
+    logs = (
+        wins[..., None] * v
+        + answers[..., None] * log_expit(-v)
+        - (v - mean[..., None]) ** 2 / (2 * variance[..., None])
+        + NODES**2 / 2
+        + np.log(NODE_WEIGHTS)
+        + np.log(width / np.sqrt(2 * np.pi * variance))[..., None]
+    )
+    return v, np.asarray(logs)

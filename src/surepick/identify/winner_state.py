@@ -1,0 +1,261 @@
+"""The state of `Winner`: all stages with their answers, the processes of the items, and the beliefs about them."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from surepick._arrays import Integers
+from surepick.evidence.betting import Drawn, Predicted, WinnerEvidence
+from surepick.glm.item_scores import ItemScores
+from surepick.identify.policy import StageRecord
+from surepick.identify.problem import NOTHING, Problem
+from surepick.identify.set_stages import evidence_after, pairs_after, scores_after
+from surepick.identify.stage_list import StageList
+
+NAMED_SHARE = 0.5
+"""Share of delta for named leaders, if epsilon > 0; the rest is for excluding items outright."""
+
+NAMING_CHANCE = 0.5
+"""A leader is named when it is within epsilon of the best with about this probability: each naming costs weight."""
+
+MOST_ETA = 0.49
+"""Largest margin of the epsilon form; an epsilon above 4.6 is taken as 4.6."""
+
+CONFIRMING = 30
+"""Answers after which the last item may be a little behind in its comparison with an excluded one."""
+
+SPREAD_PRIOR = 1.0
+"""Weight of the usual variance, of wins and losses, in the estimate from scores: about that of four answers."""
+
+
+@dataclass(frozen=True, eq=False)
+class WinnerState:
+    """All stages with their answers, the processes after the first `evaluated_stages` of them, and the beliefs."""
+
+    problem: Problem
+    delta: float
+    epsilon: float
+    charge: bool
+    """Whether missing answers are charged the worst."""
+    evidence: WinnerEvidence
+    scores: ItemScores
+    """Beliefs after the evaluated stages."""
+    named: tuple[WinnerEvidence, ...] = ()
+    """The epsilon form for each leader named so far, in the order of naming."""
+    record: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    """Answers to each measurement in the evaluated stages, and the sum of their scores."""
+    unanswered: Mapping[int, int] = field(default_factory=dict)
+    """Questions of each measurement in the evaluated stages that got no answer."""
+    squares: tuple[float, float] = (0.0, 0.0)
+    """Sums over these answers of (score − predicted)², and of what it is expected to be for wins and losses."""
+    has_partial: bool = False
+    """Whether some answer was neither a win nor a loss."""
+    stages: StageList = field(default_factory=StageList)
+    asked: int = 0
+    """Questions of all stages."""
+    evaluated_stages: int = 0
+
+    @cached_property
+    def evaluated(self) -> "WinnerState":
+        """With the longest prefix of answered stages evaluated, in planning order: delays then do no harm."""
+        state = self
+        while state.evaluated_stages < len(state.stages) and state.stages[state.evaluated_stages].answered:
+            state = state._after(state.stages[state.evaluated_stages])
+        return state
+
+    def _after(self, stage: StageRecord) -> "WinnerState":
+        """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
+        memo, record, unanswered, scores = stage.plan.memo, dict(self.record), dict(self.unanswered), self.scores
+        seen, usual = self.squares
+        processes = [self.evidence, *self.named]
+        if "leader" in memo:
+            processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
+        for place, measurement in enumerate(stage.plan.measurements.tolist()):
+            if measurement >= len(self.problem.about):
+                shown, orders = self.problem.shown(measurement), stage.orders[place] if stage.orders else ()
+                charged = int(stage.plan.pulls[place]) - len(orders) if self.charge else None
+                processes = [
+                    evidence_after(process, self.problem, shown, memo["shares"][place], orders, charged=charged)
+                    for process in processes
+                ]
+                scores = scores_after(scores, shown, orders)
+                record = pairs_after(record, self.problem, shown, orders)
+                continue
+            first, second = self.problem.about[measurement].tolist()
+            answers = stage_answers(stage, place)
+            pulls, wins = (column[place] for column in stage.scored)
+            missing = int(stage.plan.pulls[place] - pulls)
+            if self.charge:
+                answers.append(((1.0, 1.0), missing))
+            shares = _both(memo["shares"][place])
+            spread = memo.get("spread", 1.0)
+            drawn = self._drawn(measurement)
+            processes = [process.update((first, second), shares, answers, spread, drawn) for process in processes]
+            if missing:
+                unanswered[measurement] = unanswered.get(measurement, 0) + missing
+            if pulls:
+                scores = scores.update(first, second, wins, pulls)
+            w = memo["shares"][place][0]
+            seen += sum(times * (score[0] - w) ** 2 for score, times in answers if sum(score) == 1)
+            usual += pulls * w * (1 - w)
+            before = record.get(measurement, (0.0, 0.0))
+            record[measurement] = before[0] + pulls, before[1] + wins
+        evidence, *named = processes
+        return replace(
+            self,
+            evidence=evidence,
+            named=tuple(named),
+            scores=scores,
+            record=record,
+            unanswered=unanswered,
+            squares=(seen, usual),
+            has_partial=self.has_partial or bool(stage.partial),
+            stages=self.stages.pack(self.evaluated_stages + 1),
+            evaluated_stages=self.evaluated_stages + 1,
+        )
+
+    def _drawn(self, measurement: int) -> Drawn | None:
+        """What the evaluated stages drew of the answers to a comparison, if each is drawn at most once."""
+        if not self.problem.once:
+            return None
+        asked, wins = self.record.get(measurement, (0.0, 0.0))
+        missing = self.unanswered.get(measurement, 0)
+        return Drawn(self.problem.cells, int(asked) + missing, (wins + missing, asked - wins + missing))
+
+    @property
+    def used_up(self) -> frozenset[int]:
+        """Comparisons of which every answer was drawn, those of questions that are out included."""
+        drawn = Counter({row: int(asked) for row, (asked, _) in self.record.items()})
+        drawn.update(self.unanswered)
+        for stage in self.stages[self.evaluated_stages :]:
+            drawn.update(dict(zip(stage.plan.measurements.tolist(), stage.plan.pulls.tolist(), strict=True)))
+        return frozenset(row for row, times in drawn.items() if times >= self.problem.cells)
+
+    def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
+        """With what a stage has by now; evidence that was counted for good does not change."""
+        if stage < self.evaluated_stages:
+            return self
+        return replace(self, stages=self.stages.told(stage, record))
+
+    @property
+    def spread(self) -> float:
+        """The variance of scores, as a share of that of wins and losses: 1 until one of them was neither.
+
+        Scores that vary less carry more evidence: it takes larger bets to collect it.
+        """
+        if not self.has_partial:
+            return 1.0
+        seen, usual = self.squares
+        return round(min((seen + SPREAD_PRIOR) / (usual + SPREAD_PRIOR), 1.0), 4)
+
+    @property
+    def eta(self) -> float:
+        """The share beyond one half that epsilon is worth in a comparison: μ(epsilon) − ½ = tanh(epsilon/2)/2."""
+        # A fair share of 1 leaves nothing to bet on. A smaller eta only claims more, so the proof allows the cap.
+        return min(math.tanh(self.epsilon / 2) / 2, MOST_ETA)
+
+    @property
+    def outright_delta(self) -> float:
+        """The part of delta for excluding items outright."""
+        return self.delta * (1 - NAMED_SHARE if self.epsilon > 0 else 1)
+
+    @property
+    def needed(self) -> float:
+        """Nats at which an item is excluded outright."""
+        return math.log(1 / self.outright_delta)
+
+    @cached_property
+    def alive(self) -> Integers:
+        """Items that are not excluded."""
+        return self.evidence.surviving(self.outright_delta)
+
+    @cached_property
+    def unconfirmed(self) -> Integers:
+        """Items that the last survivor has not met, or that beat it more often than not.
+
+        The proof does not need them. But at most one item loses a comparison, so items are excluded one after the
+        other, and in a circle a > b > c > a the last one would be named although the first that was excluded beats it.
+        Asking for it ends such a search with "no winner". It costs little: a winner has met nearly everybody by then.
+        """
+        survivor = int(self.alive[0])
+        return np.array(
+            [
+                item
+                for item in range(len(self.problem.items))
+                if self.problem.comparison[survivor, item] != NOTHING and not self._is_confirmed(survivor, item)
+            ],
+            dtype=np.int64,
+        )
+
+    def _is_confirmed(self, survivor: int, item: int) -> bool:
+        measurement = int(self.problem.comparison[survivor, item])
+        asked, wins = self.record.get(measurement, (0, 0))
+        if self.problem.about[measurement, 0] != survivor:
+            wins = asked - wins
+        behind = asked - 2 * wins
+        # A pair of equals would take as long as a random walk takes to return to zero, which is too long on average.
+        # So after some answers two standard deviations behind are near enough; whoever is further behind is asked on.
+        return asked > 0 and (behind <= 0 or (asked >= CONFIRMING and behind <= 2 * math.sqrt(asked)))
+
+    def rivals_of(self, named: WinnerEvidence) -> Integers:
+        """Items that may be better than a named leader by more than epsilon."""
+        weight = 0.6 * 0.4 ** next(place for place, other in enumerate(self.named) if other is named)
+        needed = math.log(1 / (self.delta * NAMED_SHARE * weight))
+        return np.asarray(self.alive[(self.alive != named.against) & (named.reached[self.alive] < needed)])
+
+    @property
+    def names_leader(self) -> bool:
+        """Whether the next stage begins a process for the leader: if it has none, and is likely good enough."""
+        open_stages = self.stages[self.evaluated_stages :]
+        begun = [named.against for named in self.named] + [stage.plan.memo.get("leader") for stage in open_stages]
+        if self.epsilon == 0 or self.leader in begun or len(self.alive) < 2:
+            return False
+        others = self.alive[self.alive != self.leader]
+        return self.beliefs.chance_of_best(self.leader, others, self.epsilon) >= NAMING_CHANCE
+
+    @cached_property
+    def beliefs(self) -> ItemScores:
+        """Beliefs after every answer that is in, also to stages that are not evaluated yet."""
+        scores = self.scores
+        for stage in self.stages[self.evaluated_stages :]:
+            for place, measurement in enumerate(stage.plan.measurements.tolist()):
+                if stage.orders:
+                    scores = scores_after(scores, self.problem.shown(measurement), stage.orders[place])
+                pulls, wins = (column[place] for column in stage.scored)
+                if pulls:
+                    first, second = self.problem.about[measurement].tolist()
+                    scores = scores.update(first, second, wins, pulls)
+        return scores
+
+    @property
+    def leader(self) -> int:
+        """The likeliest best item among those alive, or of all if none is."""
+        candidates = self.alive if len(self.alive) else np.arange(len(self.problem.items))
+        return int(candidates[np.argmax(self.beliefs.scores()[candidates])])
+
+    def predict(self, measurement: int) -> tuple[float, float]:
+        """Expected score of the first item of a question: by the beliefs, and by the past answers to it."""
+        first, second = self.problem.about[measurement].tolist()
+        asked, wins = self.record.get(measurement, (0, 0))
+        return self.beliefs.predict(first, second), (wins + 0.5) / (asked + 1)  # Krichevsky and Trofimov
+
+
+def stage_answers(stage: StageRecord, place: int) -> list[tuple[tuple[float, float], int]]:
+    """The answers to one question of a stage: scores of both items, and how often they occurred."""
+    pulls, wins = int(stage.pulls[place]), int(stage.wins[place])
+    partial = Counter(stage.partial[place]) if stage.partial else {}
+    return [
+        ((1.0, 0.0), wins),
+        ((0.0, 1.0), pulls - wins),
+        *(((score, 1 - score), times) for score, times in sorted(partial.items())),
+    ]
+
+
+def _both(shares: Sequence[float]) -> Predicted:
+    """Predictions for the first item of a comparison as predictions for both."""
+    model, own = shares
+    return (model, 1 - model), (own, 1 - own)
