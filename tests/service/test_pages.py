@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from in_process_service import ADMIN, TOKEN, InProcessService
+from in_process_service import ADMIN, LIKING, TOKEN, InProcessService
 from surepick import verify_certificate
 from surepick.identify import Forecast
-from surepick.service.dashboard_worker import update_forecasts
+from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.session import Session
 
 
@@ -95,11 +95,24 @@ def test_the_result_names_what_is_promised_and_gives_the_certificate(service: In
     assert judge.lease()["remaining"] == 0
     shown = page(service, f"/study/{study}/result", cookie)
     assert "red is the best, or within 1 of it" in shown
-    assert "with probability at most 10%. Proved" in shown
+    assert "Worse than the best by more than 1 in at most 1 of 10 such searches, if " in shown
     assert "There is one common taste throughout." in shown
     assert "surepick verify-certificate certificate.json" in shown
     assert "does not prove that the predictions were made before the answers" in shown
     assert verify_certificate(json.loads(page(service, f"/study/{study}/certificate.json", cookie))).best == "red"
+
+
+@pytest.mark.parametrize("missing", ["charged", "ignorable"])
+def test_pages_say_on_what_condition_their_intervals_hold(service: InProcessService, missing: str) -> None:
+    study = service.begin(policy="anytime", options={"missing": missing})
+    service.judge(study).work(6)
+    service.planner.round()
+    assert update_insights(service.parts.database)
+    note = service.get(f"/studies/{study}")["insight"]["scores_note"]  # what the dashboard shows below its intervals
+    assert ("whatever the reason why answers are missing" in note) == (missing == "charged")
+    assert ("if whether an answer comes depends neither on what it would have been" in note) != (missing == "charged")
+    assert "These are two claims" in note
+    assert note in page(service, f"/study/{study}/result", log_in(service))
 
 
 def test_what_a_link_is_for(service: InProcessService) -> None:
@@ -111,7 +124,14 @@ def test_what_a_link_is_for(service: InProcessService) -> None:
         assert reply.status_code == status
         return dict(reply.json())
 
-    assert invitation() == {"study": study, "title": "Which colour?", "state": "running", "name": "Jo", "answers": 0}
+    assert invitation() == {
+        "study": study,
+        "title": "Which colour?",
+        "state": "running",
+        "name": "Jo",
+        "answers": 0,
+        "instructions": "",
+    }
     first, second = judge.lease(2)["questions"]
     judge.answer(first["id"], "tie")
     judge.answer(second["id"], "a")
@@ -137,7 +157,9 @@ def test_judges_learn_about_how_many_more(service: InProcessService, monkeypatch
     judge = service.judge(study)
     assert judge.lease()["remaining"] is None
     judge.work(4)
-    assert not update_forecasts(service.parts.database)  # too early to say anything
+    assert update_forecasts(service.parts.database)
+    assert service.get(f"/studies/{study}")["forecast"] is None  # too early to say anything
+    assert not update_forecasts(service.parts.database)
     judge.work(2)
     assert update_forecasts(service.parts.database)
     assert service.get(f"/studies/{study}")["forecast"] == {"low": 30, "further": 70, "high": 110}
@@ -145,3 +167,55 @@ def test_judges_learn_about_how_many_more(service: InProcessService, monkeypatch
     assert not update_forecasts(service.parts.database)  # it is fresh
     judge.work(1, n=1)
     assert judge.lease()["remaining"] == 69
+
+
+def answer_as_all(service: InProcessService, study: str, name: str) -> None:
+    """A judge who never errs answers everything that helps."""
+    judge = service.judge(study, name)
+    judge.lease()
+    service.planner.round()
+    while asked := judge.lease()["questions"]:
+        better = max("ab", key=lambda side: LIKING[asked[0][side]["name"]])
+        judge.answer(asked[0]["id"], better)
+        service.planner.round()
+        judge.lease()
+        service.planner.round()
+
+
+def test_the_dashboard_says_how_many_judges_it_takes(service: InProcessService) -> None:
+    study = service.begin(policy="winner", repeats="once", items=[{"name": name} for name in LIKING])
+    update_forecasts(service.parts.database)
+    before = service.get(f"/studies/{study}")["judges_needed"]
+    assert before["sentence"].startswith(f"If all agree, about {before['more']} judges are needed")
+    assert "with delta 0.2 instead of 0.05" in before["fewer"]
+    for name in ("Ann", "Ben", "Cleo"):
+        answer_as_all(service, study, name)
+        service.now += 10
+        update_insights(service.parts.database)
+        update_forecasts(service.parts.database)
+    after = service.get(f"/studies/{study}")
+    assert after["verdict"]["status"] == "open"
+    assert 2 <= after["judges_needed"]["more"] <= before["more"] - 2  # 3 nats in all; three answers are worth 2.1
+    assert f"about {after['judges_needed']['more']} more judges are needed" in after["judges_needed"]["sentence"]
+    for number in range(after["judges_needed"]["more"]):
+        answer_as_all(service, study, f"further {number}")
+    done = service.get(f"/studies/{study}")
+    assert (done["verdict"]["status"], done["verdict"]["best"]) == ("certain", "red")  # as many as it said
+    assert done["judges_needed"] is None
+
+
+def test_what_was_done_to_the_items_is_kept_with_the_study(service: InProcessService) -> None:
+    table = "item,size,kind\nred,1,soft\ngreen,2,hard\nblue,3,soft\n"
+    files = {"items": ("shoes.csv", table.encode(), "text/csv")}
+    made = service.client.post(
+        "/studies/upload", headers=ADMIN, files=files, data={"settings": '{"title": "shoes"}'}
+    ).json()
+    said = service.get(f"/studies/{made['id']}")["prepared"]
+    assert said == made["prepare"]["steps"]
+    assert any("kind" in sentence for sentence in said)
+    twins = [{"name": name, "features": [float(name != "red"), 1.0 - (name != "red")]} for name in LIKING]
+    study = service.post("/studies", {"title": "colours", "items": twins}, status=201)
+    assert study["prepare"]["merged"] == [["green", "blue"]]
+    assert service.get(f"/studies/{study['id']}")["prepared"] == [
+        "Equal features, so one item to every question: 'green', 'blue'."
+    ]

@@ -16,10 +16,10 @@ from surepick.store.schema import metadata
 EXAMPLES = int(os.environ.get("SUREPICK_EXAMPLES", "6"))
 """Requests for each operation and role, from a fixed seed; `make fuzz` sends many more."""
 
-OPERATIONS = 26
+OPERATIONS = 36
 """The least number of operations described."""
 
-OPEN = {"GET /health", "POST /login", "POST /logout", "GET /studies/{study}/images/{name}"}
+OPEN = {"GET /health", "GET /ready", "POST /login", "POST /logout", "GET /studies/{study}/images/{name}"}
 """Operations for which nobody needs credentials."""
 
 ALLOWED: dict[str, set[str]] = {
@@ -28,13 +28,14 @@ ALLOWED: dict[str, set[str]] = {
         "POST /studies/{study}/questions",
         "POST /studies/{study}/answers",
         "POST /studies/{study}/undo",
+        "POST /studies/{study}/comments",
     },
     "stream": {"POST /streams/{stream}/decide", "POST /streams/{stream}/reward"},
     "stranger": set(),
 }
 
 CHANGED: dict[str, set[str]] = {
-    "judge": {"messages", "questions", "judges"},
+    "judge": {"messages", "questions", "judges", "comments"},
     "stream": {"stream_events", "streams", "replies"},
     "stranger": set(),
 }

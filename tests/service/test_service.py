@@ -11,7 +11,7 @@ from surepick import verify_certificate
 from surepick.service.dashboard_worker import update_insights
 from surepick.store.verify import verify
 
-QUICK = {"options": {"stop": "posterior"}}
+QUICK = {"policy": "posterior"}
 """A study that stops early: what is tested is not the proof."""
 
 

@@ -116,7 +116,7 @@ class Interleavings(RuleBasedStateMachine):
         with self.database.reading() as connection:
             counts = log.message_counts(connection)
             row = studies.get(connection, self.study)
-            logged = log.read(connection, self.study, row["phase"])
+            logged = list(log.read(connection, self.study, row["phase"]))
         assert (counts.waiting, counts.quarantined) == (0, 0)
         assert [sentence for report in verify(self.database) for sentence in report.wrong] == []
         assert rederived(logged) == logged

@@ -18,7 +18,7 @@ from alembic.runtime.migration import MigrationContext
 from typer.testing import CliRunner
 
 from databases import fresh_database, postgres_folder
-from in_process_service import InProcessService
+from in_process_service import InProcessService, study
 from surepick import InvalidInput
 from surepick.cli import app
 from surepick.store import Conflict, Database, GroupCommit, Planner, open_database, question_queue, studies
@@ -185,6 +185,47 @@ def test_a_failed_transaction_fails_only_the_request_that_broke_it(service: InPr
     assert first.result()
     assert [future.exception() is None for future in futures] == [True, False, True]
     assert futures[2].result() == 6
+
+
+def test_a_judge_who_waits_comes_before_studies_that_only_run_low(service: InProcessService) -> None:
+    """After a restart hundreds of studies may have to be planned; nobody must wait for all of them."""
+    made = [service.post("/studies", study(), status=201)["id"] for _ in range(4)]
+    waited_for = sorted(made)[-1]
+    judge = service.judge(waited_for)
+    assert not judge.lease()["questions"]
+
+    def ticking() -> float:
+        service.now += 0.001
+        return service.now
+
+    service.parts.database.clock = ticking
+    planner = Planner(service.parts.database, share=0.0)
+
+    def planned() -> set[str]:
+        with service.parts.database.reading() as connection:
+            return set(connection.scalars(sa.select(questions.c.study).distinct()))
+
+    planner.round()
+    assert waited_for in planned()
+    assert len(planned()) == 2  # and one of the others, so that they get their turn
+    planner.round()
+    planner.round()
+    assert planned() == set(made)
+
+
+def test_reading_takes_no_transaction_on_postgresql_and_a_write_one_time(service: InProcessService) -> None:
+    database = service.parts.database
+    if database.is_sqlite:
+        pytest.skip("SQLite has its snapshot by a transaction, and its time from the machine")
+    database.clock = None
+    with database.reading() as connection:
+        assert connection.connection.dbapi_connection.autocommit  # type: ignore[union-attr]
+        assert database.now(connection) < database.now(connection)
+    with database.writing() as connection:
+        first = database.now(connection)
+        assert database.now(connection) == first
+    with database.writing() as connection:
+        assert database.now(connection) > first
 
 
 def test_a_planner_that_was_overtaken_writes_nothing(service: InProcessService) -> None:

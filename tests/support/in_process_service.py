@@ -43,6 +43,9 @@ class Client:
     def delete(self, path: str, **options: Any) -> httpx.Response:
         return self.request("DELETE", path, **options)
 
+    def forget_cookies(self) -> None:
+        self._client.cookies.clear()
+
     def close(self) -> None:
         self._runner.run(self._client.aclose())
         self._runner.close()

@@ -70,6 +70,13 @@ class RunningService:
         except psutil.NoSuchProcess:
             return []
 
+    def processes(self) -> dict[str, psutil.Process]:
+        """The same by what they do, as long as none has been replaced."""
+        planners = len(self.children()) - self.workers - 2
+        names = [f"worker {n}" for n in range(self.workers)] + [f"planner {n}" for n in range(planners)]
+        forked = sorted(self.children(), key=lambda process: process.pid)
+        return dict(zip([*names, "insights", "forecasts"], forked, strict=True))
+
     def log_size(self) -> int:
         """Bytes written to the log so far."""
         return 0 if self._log is None else self._log.stat().st_size

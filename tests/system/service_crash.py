@@ -34,7 +34,7 @@ from surepick.store.verify import verify
 
 LIKING = {"red": 1.0, "green": 0.0, "blue": 0.6, "grey": -0.5}
 FEATURES = {"red": [1.0, 0.2], "green": [0.0, 1.0], "blue": [0.6, 0.6], "grey": [0.1, 0.1]}
-RULES: list[dict[str, Any]] = [{"epsilon": 0.5, "options": {"stop": "posterior"}}, {"epsilon": 2.0, "delta": 0.2}]
+RULES: list[dict[str, Any]] = [{"epsilon": 0.5, "policy": "posterior"}, {"epsilon": 2.0, "delta": 0.2}]
 """Of studies in turn: the first decide soon, the second have certificates."""
 
 PER_STUDY = 10
@@ -162,7 +162,7 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             session.ask(1)
         if len(session.log) == before:
             break
-    return session.log
+    return list(session.log)
 
 
 def wait_until_ingested(database: Database, seconds: float = 60.0) -> None:
@@ -213,7 +213,7 @@ def crash(
         wrong += [f"{key} is stored, and nobody sent it." for key in extra]
         decided = certificates = 0
         for study in crowd.studies:
-            logged = log.read(connection, study, 0)
+            logged = list(log.read(connection, study, 0))
             if json.dumps(rederived(logged)) != json.dumps(logged):
                 wrong.append(f"An uninterrupted replay of study {study} comes to something else.")
             row = studies.get(connection, study)

@@ -49,7 +49,7 @@ PLAN_SECONDS = 30.0
 FALSE_ALARM = 1e-4
 """Probability that a rule which keeps its guarantee is called wrong."""
 
-FIRST_LEAD = {"name": "anytime", "stop": "posterior", "delta": 0.49}
+FIRST_LEAD = {"name": "posterior", "delta": 0.49}
 """A broken rule: stops at the first evaluation at which the leader is more likely best than not."""
 
 CONTROL_GAPS = (0.05, 0.1)

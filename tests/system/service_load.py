@@ -212,9 +212,24 @@ def prepare(service: RunningService, judges: int) -> list[tuple[Connection, Cycl
 
 
 def memory(service: RunningService) -> dict[str, float]:
-    """Megabytes of every process, the largest first."""
-    used = sorted((process.memory_info().rss / 1e6 for process in service.children()), reverse=True)
-    return {f"process {place}": round(size) for place, size in enumerate(used)}
+    """Megabytes of every process."""
+    return {name: round(process.memory_info().rss / 1e6) for name, process in service.processes().items()}
+
+
+def processor_seconds(service: RunningService) -> dict[str, float]:
+    """What every process has used so far."""
+    return {name: sum(process.cpu_times()[:2]) for name, process in service.processes().items()}
+
+
+def measured(service: RunningService, people: list[tuple[Connection, Cycle]], *how: float) -> dict[str, Any]:
+    """What `drive` found, and the processor time of every process, whatever else the machine does."""
+    before, begun = processor_seconds(service), time.perf_counter()
+    found = asyncio.run(drive(people, *how))
+    cycles = found["cycles_per_second"] * (time.perf_counter() - begun)
+    used = {
+        name: round(1000 * (after - before[name]) / cycles, 2) for name, after in processor_seconds(service).items()
+    }
+    return found | {"processor_ms_per_cycle": used}
 
 
 def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[str, Any]:
@@ -230,10 +245,10 @@ def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[s
             with bare_server(url, port):
                 # Ours between two halves of the bare one: whatever else this machine does, it does to both.
                 halves = [asyncio.run(drive(bare(port, count), seconds / 2))]
-                ours = asyncio.run(drive(people, seconds))
+                ours = measured(service, people, seconds)
                 halves.append(asyncio.run(drive(bare(port, count), seconds / 2)))
             speed = sum(half["cycles_per_second"] for half in halves) / 2
-            thinking = asyncio.run(drive(people, max(seconds, 4 * THINKING), THINKING))
+            thinking = measured(service, people, max(seconds, 4 * THINKING), THINKING)
             found[f"{count} judges"] = {
                 "bare": halves,
                 "ours": ours,

@@ -195,7 +195,7 @@ class Race:
                 self.counts["phases"] += row["phase"] + 1
                 self.counts["evaluated stages"] += row["evaluated_stages"]
                 quarantined += len(log.quarantined(connection, study))
-                logged = log.read(connection, study, row["phase"])
+                logged = list(log.read(connection, study, row["phase"]))
                 if json.dumps(rederived(logged)) != json.dumps(logged):
                     self.wrong.append(f"The log of study {study} is not that of a session with the same answers.")
         for used in self.databases:

@@ -67,7 +67,7 @@ class Judge:
 
 
 def lines_about_the_database(log: Path) -> list[str]:
-    text = log.read_text()
+    text = log.read_text(encoding="utf-8")
     assert "Traceback" not in text
     return [line for line in text.splitlines() if "The database" in line]
 

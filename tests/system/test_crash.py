@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from service_crash import crash
 
 
+@pytest.mark.posix
 def test_no_acknowledged_answer_is_lost_when_processes_are_killed(database_url: str, tmp_path: Path) -> None:
     found = crash(database_url, kills=4, judges=10, workers=1, seed=3, folder=tmp_path)
     assert found["wrong"] == []
@@ -24,6 +27,7 @@ print("ended well")
 """
 
 
+@pytest.mark.posix
 def test_the_supervisor_survives_the_end_of_a_process_that_is_not_its_own() -> None:
     """The first process of a container inherits all orphans."""
     done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=False)

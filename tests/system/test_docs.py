@@ -26,7 +26,7 @@ PUBLIC = ["", ".checks", ".confidence", ".contextual", ".design", ".identify", "
 
 
 def code_blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

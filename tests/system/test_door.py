@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import resource
 import socket
 import sqlite3
 import statistics
@@ -49,8 +48,11 @@ def test_no_time_is_lost_on_a_connection_that_stays_open(service: RunningService
     connection.close()
 
 
+@pytest.mark.posix
 def test_half_open_connections_keep_nobody_out(service: RunningService) -> None:
     """More of them than a process usually may have files; each sends a byte of a request now and then."""
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     held = []
@@ -150,6 +152,7 @@ print(time.monotonic() - begun)
 """
 
 
+@pytest.mark.posix
 def test_the_service_ends_within_five_seconds_whatever_its_processes_do() -> None:
     """One computes and hears no signal, another one failed and its replacement waits for the database."""
     done = subprocess.run([sys.executable, "-c", STUBBORN], capture_output=True, text=True, timeout=60, check=False)

@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from html import escape
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -11,40 +9,40 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from surepick import __version__
-from surepick.errors import InvalidInput, SurepickError
-from surepick.service import judging, pages, streams, studies
+from surepick.errors import SurepickError
+from surepick.service import administration, api_docs, inviting, judging, oidc, pages, streams, studies
+from surepick.service.administration import LATE_SECONDS
+from surepick.service.credentials import COOKIE, Credentials, shared_secret
 from surepick.service.dependencies import (
-    COOKIE,
-    COOKIE_SECONDS,
-    Credentials,
+    STATUS,
     Service,
     ServiceDep,
     StudyId,
     refuse_stranger,
     same_origin,
-    shared_secret,
+    set_cookie,
 )
 from surepick.service.middleware import RequestLimits
 from surepick.service.models import Health, Name, TokenIn
 from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings
-from surepick.store import Conflict, Forbidden, GroupCommit, NotFound, log, open_database
+from surepick.service.telemetry import ObserveRequests
+from surepick.store import GroupCommit, open_database
 from surepick.store.database import UNAVAILABLE
+from surepick.store.members import hashed
+from surepick.store.operating import counts
 from surepick.store.studies import image
 
 router = APIRouter(tags=["site"])
 
 RETRY_AFTER_SECONDS = 5
 
-LATE_SECONDS = 60.0
-"""A message that has waited longer for its log is an alarm: usually it takes less than a second."""
-
-STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
-
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service on its database. Planners and dashboard workers run beside it, see `serve`."""
     chosen = settings or Settings()
+    if chosen.oidc_issuer:
+        oidc.require_library()
     database = open_database(chosen.database)
     credentials = Credentials(shared_secret(database), chosen.token_hash)
     service = Service(chosen, database, GroupCommit(database), credentials)
@@ -64,11 +62,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    for routes in (judging.router, studies.router, streams.router, router):
+    app.openapi = lambda: api_docs.describe(app)  # type: ignore[method-assign]  # how FastAPI is told
+    for routes in (
+        judging.router,
+        inviting.visits,
+        studies.router,
+        inviting.router,
+        streams.router,
+        administration.router,
+        oidc.router,
+        router,
+    ):
         app.include_router(routes)
     pages.install(app)
     # Outermost, so that a body is limited before anything reads it, and refusals have the headers too.
     app.add_middleware(RequestLimits, upload_bytes=chosen.upload_bytes)
+    app.add_middleware(ObserveRequests, metrics=service.metrics)
     app.add_exception_handler(SurepickError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_thing)
@@ -81,32 +90,25 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def health(service: ServiceDep) -> Health:
     """Whether the database answers, and whether judges' messages are counted; `verify` and the dashboard say more."""
     with service.database.reading() as connection:
-        counts = log.message_counts(connection)
-        late = counts.waiting > 0 and counts.oldest < service.database.now(connection) - LATE_SECONDS
+        found = counts(service.database, connection)
     return Health(
-        status="degraded" if late or counts.quarantined else "ok",
+        status="degraded" if found.lag > LATE_SECONDS or found.quarantined else "ok",
         database=service.database.url.get_backend_name(),
         version=__version__,
-        waiting=counts.waiting,
-        quarantined=counts.quarantined,
+        waiting=found.waiting,
+        quarantined=found.quarantined,
     )
 
 
 @router.post("/login", status_code=204)
 async def login(body: TokenIn, request: Request, service: ServiceDep) -> Response:
     """Exchange the admin's token for a cookie, which pages of this server then use."""
-    if not service.credentials.is_admin(body.token):
+    member = await service.member_of_token(body.token)
+    if member is None:
         refuse_stranger(request, service)
         raise HTTPException(401, "This is not the admin's token; the service printed it when it started.")
     response = Response(status_code=204)
-    response.set_cookie(
-        COOKIE,
-        service.credentials.cookie(service.clock()),
-        max_age=COOKIE_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=service.is_encrypted(request),
-    )
+    set_cookie(response, request, service, member, hashed(body.token))
     return response
 
 
@@ -132,18 +134,14 @@ def show_image(study: StudyId, name: Name, service: ServiceDep) -> Response:
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> str:
-    """The description of the API, for reading; /openapi.json has all of it."""
-    described: dict[str, Any] = request.app.openapi()
-    operations = [
-        (f"{method.upper()} {path}", operation.get("description", ""))
-        for path, methods in described["paths"].items()
-        for method, operation in methods.items()
-    ]
-    entries = "".join(f"<dt><code>{escape(name)}</code></dt><dd>{escape(text)}</dd>" for name, text in operations)
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>surepick API</title>'
-        f'<h1>surepick API</h1><p><a href="openapi.json">openapi.json</a> has all details.</p><dl>{entries}</dl></html>'
-    )
+    """The description of the API, for reading."""
+    return api_docs.page(api_docs.describe(request.app))
+
+
+@router.get("/docs.css", include_in_schema=False)
+def docs_style() -> Response:
+    """The style of that page."""
+    return Response(api_docs.STYLE, media_type="text/css")
 
 
 def _respond(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -7,7 +7,6 @@ when there are too many connections the one that has been waited for longest is 
 
 import asyncio
 import logging
-import resource
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -33,6 +32,10 @@ LINES_PER_MINUTE = 10
 
 def most_connections() -> int:
     """Allow this process as many files as the system permits; how many of them may be connections."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit to raise
+        return MOST_CONNECTIONS
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_CONNECTIONS + SPARE_FILES
     allowed = wanted if most == resource.RLIM_INFINITY else min(most, wanted)

@@ -19,9 +19,10 @@ from surepick.identify.forecast import outdated
 from surepick.report.history import appearances, score_table
 from surepick.session import Session
 from surepick.session.journal import answers_of
+from surepick.session.judges_needed import judges_needed
 from surepick.store import Database, log
 from surepick.store.database import Lease
-from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, studies
+from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, messages, studies
 
 PAUSE_SECONDS = 1.0
 """Least time between two insights of a study; twice what the last one took if that is more."""
@@ -34,6 +35,9 @@ MOST_ITEMS = 30
 
 MOST_PAIRS = 12
 """Pairs listed, those asked most often."""
+
+BREAK_SECONDS = 300.0
+"""A longer time between two answers of a judge is a break, not a judge who thinks."""
 
 RIDGE = 0.1
 """Penalty of the estimate that judges are compared with; it keeps the estimate finite for separated answers."""
@@ -58,7 +62,8 @@ def update_insights(database: Database) -> bool:
         found = True
         with database.reading() as connection:
             session = log.replay(connection, row.id, row.phase)
-        seen = json.dumps(insight(session))
+            pace = pace_of_judges(connection, row.id)
+        seen = json.dumps(insight(session) | {"at": begun, "pace": pace})
         pause = max(PAUSE_SECONDS, 2 * (clock() - begun))
         with database.writing(durable=False) as connection:
             # Not if a new phase has begun: its insight must not be about the items of the old one.
@@ -80,9 +85,37 @@ def insight(session: Session) -> dict[str, Any]:
         "refuted": known is not None and known.refuted,
         "scores_note": "" if known is None else known.note,
         "asked": dict(zip(session.problem.names, appearances(session).tolist(), strict=True)),
+        "ties": int((table.said == TIE).sum()),
+        "won": _won(table),
         "pairs": _pairs(table),
         "judges": _judges(table),
     }
+
+
+def pace_of_judges(connection: sa.Connection, study: str) -> dict[str, float]:
+    """By judge, the median seconds from one answer to the next, without breaks; judges with one answer are left out."""
+    gaps: dict[str, list[float]] = {}
+    last: dict[str, float] = {}
+    for judge, at in connection.execute(_said, {"the_study": study}):
+        if judge in last and 0.0 <= at - last[judge] <= BREAK_SECONDS:
+            gaps.setdefault(judge, []).append(at - last[judge])
+        last[judge] = at
+    return {judge: round(float(np.median(found)), 1) for judge, found in gaps.items()}
+
+
+def _won(table: Answers) -> dict[str, list[int]]:
+    """By item, in how many comparisons it was chosen, and in how many one of the two was; ties are in neither."""
+    if not table.decisive.any():
+        return {}
+    pulls, wins = table.counted.of()
+    result = {name: [0, 0] for name in table.names}
+    for row, (a, b) in enumerate(table.counted.items.tolist()):
+        if b < 0:
+            continue
+        for item, chosen in ((a, wins[row]), (b, pulls[row] - wins[row])):
+            result[table.names[item]][0] += int(chosen)
+            result[table.names[item]][1] += int(pulls[row])
+    return {name: counts for name, counts in result.items() if counts[1]}
 
 
 def _pairs(table: Answers) -> list[dict[str, Any]]:
@@ -99,7 +132,10 @@ def _pairs(table: Answers) -> list[dict[str, Any]]:
 
 
 def update_forecasts(database: Database) -> bool:
-    """Simulate the rest of every study whose forecast is out of date; whether there was one."""
+    """Simulate the rest of every study whose forecast is out of date; whether there was one.
+
+    How many judges it takes is known before the first answer; how many answers, a few answers later.
+    """
     clock = database.now
     with database.reading() as connection:
         rows = connection.execute(_forecasts_due, {"now": clock(), "least": FORECAST_FROM}).all()
@@ -111,7 +147,12 @@ def update_forecasts(database: Database) -> bool:
         with database.reading() as connection:
             session = log.replay(connection, row.id, row.phase)
         small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
-        found = {"at": session.answered} | (session.forecast().to_json() if small else {})
+        judges = judges_needed(session)
+        found = (
+            {"at": session.answered}
+            | (session.forecast().to_json() if small and session.answered >= FORECAST_FROM else {})
+            | ({} if judges is None else {"judges": judges.to_json()})
+        )
         pause = 2 * (clock() - begun)
         with database.writing(durable=False) as connection:
             same = (studies.c.id == row.id, studies.c.phase == row.phase)
@@ -147,6 +188,12 @@ def _judges(table: Answers) -> dict[str, dict[str, Any]]:
     return result
 
 
+_said = (
+    sa.select(messages.c.judge, messages.c.at)
+    .where(messages.c.study == sa.bindparam("the_study"), messages.c.said != "undo")
+    .order_by(messages.c.id)
+)
+
 _insights_due = (
     sa.select(studies.c.id, studies.c.phase, studies.c.head)
     .where(studies.c.head != studies.c.insight_head, INSIGHT_LEASE.available, studies.c.state != "archived")
@@ -158,7 +205,7 @@ _forecasts_due = (
     .where(
         studies.c.state.in_(["running", "paused"]),
         studies.c.decided.is_(None),
-        studies.c.answers >= sa.bindparam("least"),
+        sa.or_(studies.c.answers >= sa.bindparam("least"), studies.c.forecast.is_(None)),
         FORECAST_LEASE.available,
     )
     .order_by(studies.c.forecast_until)

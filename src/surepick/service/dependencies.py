@@ -1,127 +1,58 @@
 """What every request needs: the parts of the service, who is asking, and whether they may.
 
-The admin comes with a bearer token, or with a cookie that log-in gives for it; a judge with a signed link; a program
-with the token of its stream. Routes declare what they need: `ServiceDep`, `Admin`, `InvitedJudge`, `StreamClient`; a
-`GuardedRoute` checks it before the body is read.
+An admin comes with a bearer token, the service's own or a member's, or with a cookie that log-in gives for it; a judge
+with a signed link; a program with the token of its stream. Routes declare what they need: `ServiceDep`, `Admin`,
+`Owner`, `Operator`, `InvitedJudge`, `StreamClient`; a `GuardedRoute` checks it before the body is read. Whoever
+administers one project does not learn whether another one has a study of some id.
 """
 
 import asyncio
-import hashlib
-import hmac
-import secrets
+import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from fastapi import Depends, HTTPException, Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from itsdangerous import BadData, URLSafeSerializer
 from starlette.concurrency import run_in_threadpool
 
+from surepick.errors import InvalidInput, SurepickError
+from surepick.service.credentials import COOKIE, COOKIE_SECONDS, Credentials, JudgeLink, LogIn
 from surepick.service.middleware import RateLimit
 from surepick.service.models import Id
 from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings
-from surepick.store import Database, GroupCommit
+from surepick.service.telemetry import Metrics, request_id
+from surepick.store import Conflict, Database, Forbidden, GroupCommit, NotFound, members
 from surepick.store.group_commit import Handler
-from surepick.store.schema import server
+from surepick.store.members import OPERATOR, Member, Role
+from surepick.store.schema import server, streams
 from surepick.store.streams import Streams
 from surepick.store.studies import Item, shown
 
-COOKIE = "surepick_admin"
-COOKIE_SECONDS = 12 * 3600
-
 BURST_SECONDS = 4.0
 """A judge may use up the requests of this many seconds at once."""
+
+TOKEN_SECONDS = 1.0
+"""How long a process believes that a stream's token is the present one."""
+
+STATUS: dict[type[SurepickError], int] = {InvalidInput: 422, NotFound: 404, Conflict: 409, Forbidden: 403}
+"""Of responses to what is refused."""
 
 MOST_ITEMS = 20_000
 """Items kept in memory for showing them."""
 
 _ENDED = "logged out "
 """Begins the keys of rows about ended log-ins."""
-
-_SIGNER = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-
-
-@dataclass(frozen=True)
-class JudgeLink:
-    """What a judge's link says."""
-
-    study: str
-    judge: str
-    until: float
-
-
-def shared_secret(database: Database) -> str:
-    """The secret that signs links, the same for all processes on a database; made when first needed."""
-    with database.writing() as connection:
-        # Several processes may start at once: the first secret stays, and all read that one.
-        connection.execute(database.insert_new(server), [{"key": "link secret", "value": secrets.token_urlsafe(32)}])
-        secret: str = connection.execute(sa.select(server.c.value).where(server.c.key == "link secret")).scalar_one()
-    return secret
-
-
-class Credentials:
-    """Makes and checks what lets somebody in: the admin's token and cookie, judges' links, streams' tokens.
-
-    Links and tokens are signed, not stored: any process with the shared secret can check one without the database.
-    Every kind has its own salt, so a judge's link is no admin's cookie.
-    """
-
-    def __init__(self, secret: str, token_hash: str) -> None:
-        self._token_hash = token_hash
-        self._links = URLSafeSerializer(secret, salt="judge", signer_kwargs=_SIGNER)
-        self._streams = URLSafeSerializer(secret, salt="stream", signer_kwargs=_SIGNER)
-        self._cookies = URLSafeSerializer(secret, salt="admin", signer_kwargs=_SIGNER)
-
-    def is_admin(self, token: str) -> bool:
-        """Whether this is the admin's token; takes the same time for every wrong one, so timing reveals nothing."""
-        given = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-        return bool(self._token_hash) and hmac.compare_digest(given, self._token_hash)
-
-    def cookie(self, now: float) -> str:
-        """A cookie that stands for the token for COOKIE_SECONDS, until log-out, or until the token is changed."""
-        return str(self._cookies.dumps([now + COOKIE_SECONDS, self._token_hash[:16], secrets.token_urlsafe(12)]))
-
-    def login_of(self, cookie: str, now: float) -> str | None:
-        """The log-in of this cookie; None for a forged or expired one. Whether it has ended, the database knows."""
-        try:
-            until, of, login = self._cookies.loads(cookie)
-        except (BadData, ValueError, TypeError):
-            return None
-        valid = bool(self._token_hash) and now < float(until) and hmac.compare_digest(str(of), self._token_hash[:16])
-        return str(login) if valid else None
-
-    def link(self, study: str, judge: str, until: float) -> str:
-        """The signed part of a judge's link."""
-        return str(self._links.dumps([study, judge, until]))
-
-    def judge(self, link: str, now: float) -> JudgeLink | None:
-        """The judge of this link; None for a forged or expired one. Whether it was revoked, the database knows."""
-        try:
-            study, judge, until = self._links.loads(link)
-            found = JudgeLink(str(study), str(judge), float(until))
-        except (BadData, ValueError, TypeError):
-            return None
-        return found if now < found.until else None
-
-    def stream_token(self, stream: str) -> str:
-        """The token with which programs ask a stream for decisions."""
-        return str(self._streams.dumps(stream))
-
-    def is_streams_token(self, token: str, stream: str) -> bool:
-        """Whether this is the token of that stream."""
-        try:
-            return bool(self._streams.loads(token) == stream)
-        except BadData:
-            return False
 
 
 class ShownItems:
@@ -157,16 +88,20 @@ class Service:
     clock: Callable[[], float] = time.time
     patience: float = 2.0
     """Seconds that a request waits for a question to become ready, before the judge is told to ask again."""
+    metrics: Metrics = field(default_factory=Metrics)
     streams: Streams = field(init=False)
     items: ShownItems = field(init=False)
     judges: RateLimit = field(init=False)
     """By judge."""
     strangers: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=30.0))
     """Failed attempts, by address: nobody shall guess tokens fast."""
+    visitors: RateLimit = field(default_factory=lambda: RateLimit(rate=0.5, burst=100.0))
+    """New judges by shared links, by address: a whole team may come from one, a program must not take every place."""
 
-    # Both limits are kept in memory: each worker has its own, so a visitor gets at most `workers` times the rate. That
+    # These limits are kept in memory: each worker has its own, so a visitor gets at most `workers` times the rate. That
     # is enough against floods and guessing, and costs no write to the database.
     def __post_init__(self) -> None:
+        self._stream_tokens: dict[str, tuple[float, int | None]] = {}
         self.streams = Streams(self.database)
         self.items = ShownItems(self.database)
         self.judges = RateLimit(self.settings.rate, BURST_SECONDS * self.settings.rate)
@@ -189,14 +124,44 @@ class Service:
         """Whether the visitor comes by HTTPS, here or to the proxy in front."""
         return request.url.scheme == "https" or self.settings.public_url.startswith("https://")
 
-    async def is_admins_cookie(self, cookie: str) -> bool:
-        """Whether the cookie was made here, is still valid, and nobody has logged out with it."""
-        login = self.credentials.login_of(cookie, self.clock())
-        return login is not None and not await run_in_threadpool(self._has_ended, login)
+    async def member_of_token(self, token: str) -> Member | None:
+        """The admin with this token: the operator, or a member of a project."""
+        if self.credentials.is_admin(token):
+            return OPERATOR
+        return await run_in_threadpool(self.member_with, members.hashed(token))
 
-    def _has_ended(self, login: str) -> bool:
+    async def member_of_cookie(self, cookie: str) -> Member | None:
+        """The admin of this cookie, if it was made here, is still valid, and nobody has logged out with it."""
+        login = self.credentials.login_of(cookie, self.clock())
+        return None if login is None else await run_in_threadpool(self._logged_in, login)
+
+    def _logged_in(self, login: LogIn) -> Member | None:
         with self.database.reading() as connection:
-            return connection.execute(sa.select(server.c.key).where(server.c.key == _ENDED + login)).first() is not None
+            if connection.execute(sa.select(server.c.key).where(server.c.key == _ENDED + login.id)).first() is not None:
+                return None
+            if login.member != OPERATOR.id:
+                return members.by_id(connection, login.member, login.of)
+        return OPERATOR if self.credentials.is_own_hash(login.of) else None
+
+    def member_with(self, token_hash: str) -> Member | None:
+        """The member of a project whose token has this hash."""
+        with self.database.reading() as connection:
+            return members.by_token_hash(connection, token_hash)
+
+    async def has_stream_token(self, token: str, stream: str) -> bool:
+        """Whether this is the stream's token; one that was changed is refused within TOKEN_SECONDS everywhere."""
+        number = self.credentials.stream_token_number(token, stream)
+        if number is None:
+            return False
+        at, known = self._stream_tokens.get(stream, (-math.inf, None))
+        if time.monotonic() - at > TOKEN_SECONDS:
+            known = await run_in_threadpool(self._stream_tokens_made, stream)
+            self._stream_tokens[stream] = time.monotonic(), known
+        return number == known
+
+    def _stream_tokens_made(self, stream: str) -> int | None:
+        with self.database.reading() as connection:
+            return connection.execute(sa.select(streams.c.tokens).where(streams.c.id == stream)).scalar()
 
     def end_login(self, cookie: str) -> None:
         """Log out: no process accepts this cookie any more. Log-ins that expired by themselves are forgotten."""
@@ -205,9 +170,10 @@ class Service:
         if login is None:
             return
         expired = sa.cast(server.c.value, sa.Float) < now
+        ended = _ENDED + login.id
         with self.database.writing() as connection:
             connection.execute(sa.delete(server).where(server.c.key.startswith(_ENDED), expired))
-            row = {"key": _ENDED + login, "value": str(now + COOKIE_SECONDS)}
+            row = {"key": ended, "value": str(now + COOKIE_SECONDS)}
             connection.execute(self.database.insert_new(server), [row])
 
 
@@ -231,8 +197,11 @@ def _checked_once(check: Any) -> Any:
     @wraps(check)
     async def checked(request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None) -> Any:
         if not hasattr(request.state, "admitted"):
-            request.state.admitted = await check(request, service, bearer)
-        return request.state.admitted
+            request.state.admitted = {}
+        known: dict[Any, Any] = request.state.admitted
+        if check not in known:
+            known[check] = await check(request, service, bearer)
+        return known[check]
 
     _checks.add(checked)
     return checked
@@ -250,25 +219,96 @@ class GuardedRoute(APIRoute):
         checks: list[Any] = [needed.call for needed in self.dependant.dependencies if needed.call in _checks]
 
         async def guarded(request: Request) -> Response:
+            service: Service = request.app.state.service
             for check in checks:
-                await check(request, request.app.state.service, await _bearer(request))
-            return await handle(request)
+                await check(request, service, await _bearer(request))
+            admitted = getattr(request.state, "admitted", {}).values()
+            admin = next((who for who in admitted if isinstance(who, Member)), None)
+            if admin is None or request.method in ("GET", "HEAD"):
+                return await handle(request)
+            return await _on_record(request, service, admin, f"{request.method} {self.path}", handle)
 
         return guarded
 
 
-@_checked_once
-async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -> None:
-    """Refuse everybody but the admin: by bearer token, or by cookie from a page of this server."""
-    await _admit_admin(request, service, bearer)
+async def _on_record(
+    request: Request,
+    service: Service,
+    who: Member,
+    action: str,
+    handle: Callable[[Request], Coroutine[Any, Any, Response]],
+) -> Response:
+    """Carry out what an admin wants, between two notes in the audit log: nothing is done that is not on record."""
+
+    def begin() -> int:
+        path, now = request.url.path, service.clock()
+        with service.database.writing() as connection:
+            # What somebody of all projects does to a study is on record for the owners of its project, too.
+            project = who.project or members.project_of_path(connection, path)
+            return members.note(connection, who, action, path, request_id.get(), now, project=project)
+
+    def end(status: int, made: str = "") -> None:
+        with service.database.writing() as connection:
+            project = members.project_of_path(connection, made)
+            members.note_outcome(connection, entry, status, made=made, project=project)
+
+    entry = await run_in_threadpool(begin)
+    try:
+        response = await handle(request)
+    except HTTPException as refused:
+        await run_in_threadpool(end, refused.status_code)
+        raise
+    except (SurepickError, RequestValidationError) as refused:
+        status = next((code for kind, code in STATUS.items() if isinstance(refused, kind)), 422)
+        await run_in_threadpool(end, status)
+        raise
+    await run_in_threadpool(end, response.status_code, _path_of_made(request.url.path, response))
+    return response
+
+
+def _path_of_made(path: str, response: Response) -> str:
+    """The path of what a request has made, by the id in its response; "" where it made nothing."""
+    made = json.loads(bytes(response.body)) if response.status_code == 201 else None
+    if not isinstance(made, dict) or "id" not in made:
+        return ""
+    return f"{path.removesuffix('/upload').removesuffix('/systems')}/{made['id']}"
 
 
 @_checked_once
-async def require_stream_client(request: Request, service: ServiceDep, bearer: Bearer) -> None:
-    """Refuse everybody but programs with the stream's token, and the admin."""
-    stream = request.path_params["stream"]
-    if bearer is None or not service.credentials.is_streams_token(bearer.credentials, stream):
-        await _admit_admin(request, service, bearer)
+async def require_admin(request: Request, service: ServiceDep, bearer: Bearer) -> Member:
+    """Admit admins of the project, by bearer token or by cookie from a page of this server; viewers only to read."""
+    return await _admit_admin(request, service, bearer, "viewer" if request.method in ("GET", "HEAD") else "editor")
+
+
+@_checked_once
+async def require_editor(request: Request, service: ServiceDep, bearer: Bearer) -> Member:
+    """Admit editors of the project, also to read: what lets somebody else in is not for viewers."""
+    return await _admit_admin(request, service, bearer, "editor")
+
+
+@_checked_once
+async def require_owner(request: Request, service: ServiceDep, bearer: Bearer) -> Member:
+    """Admit owners of the project."""
+    return await _admit_admin(request, service, bearer, "owner")
+
+
+@_checked_once
+async def require_operator(request: Request, service: ServiceDep, bearer: Bearer) -> Member:
+    """Admit those who belong to all projects."""
+    member = await _admit_admin(request, service, bearer, "viewer")
+    if member.project is not None:
+        raise HTTPException(403, "This is about all projects, and you belong to one; ask the operator.")
+    return member
+
+
+@_checked_once
+async def require_stream_client(request: Request, service: ServiceDep, bearer: Bearer) -> Member | str:
+    """Admit programs with the stream's token, and editors of its project."""
+    stream: str = request.path_params["stream"]
+    if bearer is not None and await service.has_stream_token(bearer.credentials, stream):
+        return stream
+    await _admit_admin(request, service, bearer, "editor")
+    return stream  # what goes on in a stream is in its own log, not in that of admins
 
 
 @_checked_once
@@ -277,22 +317,44 @@ async def invited_judge(request: Request, service: ServiceDep, bearer: Bearer) -
     return _judge(request, service, bearer, request.path_params.get("study"))
 
 
-async def _admit_admin(request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None) -> None:
-    if bearer is not None and service.credentials.is_admin(bearer.credentials):
-        return
+async def _admit_admin(
+    request: Request, service: Service, bearer: HTTPAuthorizationCredentials | None, role: Role
+) -> Member:
     cookie = request.cookies.get(COOKIE)
+    if bearer is not None:
+        member = await service.member_of_token(bearer.credentials)
+    else:
+        member = None if cookie is None else await service.member_of_cookie(cookie)
+    if member is None:
+        refuse_stranger(request, service)
+        raise HTTPException(
+            401,
+            "This needs the admin's token: send the header 'Authorization: Bearer TOKEN'.",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
     # A browser sends the cookie whichever site made the page, but never a bearer token: only a cookie needs the check
     # of the origin.
-    if bearer is None and cookie is not None and await service.is_admins_cookie(cookie):
-        if request.method in ("GET", "HEAD") or same_origin(request):
-            return
+    if bearer is None and request.method not in ("GET", "HEAD") and not same_origin(request):
         raise HTTPException(403, "A request with a cookie must come from a page of this server.")
-    refuse_stranger(request, service)
-    raise HTTPException(
-        401,
-        "This needs the admin's token: send the header 'Authorization: Bearer TOKEN'.",
-        headers={"WWW-Authenticate": "Bearer"},
-    )
+    await require_own(request, service, member)
+    if not member.may(role):
+        raise HTTPException(403, f"This takes the role {role}, and yours is {member.role}; ask an owner.")
+    return member
+
+
+async def require_own(request: Request, service: Service, member: Member) -> None:
+    """Refuse a study or stream of another project with the words for one that does not exist."""
+    if member.project is None:
+        return
+    for kind in ("study", "stream"):
+        key = request.path_params.get(kind)
+        if key is not None and not member.belongs_to(await run_in_threadpool(_project_of, service, kind, key)):
+            raise NotFound(f"There is no {kind} {key!r}.")
+
+
+def _project_of(service: Service, kind: Literal["study", "stream"], key: str) -> str:
+    with service.database.reading() as connection:
+        return members.project_of(connection, kind, key) or ""
 
 
 def _judge(
@@ -312,11 +374,42 @@ def _judge(
     return link
 
 
+def set_cookie(response: Response, request: Request, service: Service, member: Member, token_hash: str) -> None:
+    """Log an admin in."""
+    response.set_cookie(
+        COOKIE,
+        service.credentials.cookie(service.clock(), member, token_hash),
+        max_age=COOKIE_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=service.is_encrypted(request),
+    )
+
+
+def chosen_project(member: Member, wanted: str | None) -> str:
+    """The project in which a member creates something."""
+    project = wanted or member.project or members.DEFAULT_PROJECT
+    if not member.belongs_to(project):
+        raise Forbidden(f"You belong to the project {member.project!r} and cannot create anything in {project!r}.")
+    return project
+
+
+def require_room(what: str, there: int, most: int) -> None:
+    """Refuse one more where a quota is used up."""
+    if there >= most:
+        raise Conflict(f"There are {there:,} {what}, and the operator allows {most:,}; archive or delete some first.")
+
+
 def refuse_stranger(request: Request, service: Service) -> None:
     """Count a failed attempt; after many of them the address has to wait."""
-    wait = service.strangers.wait(request.client.host if request.client else "")
+    limit_address(request, service.strangers, "Too many failed attempts; wait.")
+
+
+def limit_address(request: Request, limit: RateLimit, sentence: str) -> None:
+    """Count something that the visitor's address does; after too much of it the address has to wait."""
+    wait = limit.wait(request.client.host if request.client else "")
     if wait:
-        raise HTTPException(429, "Too many failed attempts; wait.", headers={"Retry-After": str(int(wait) + 1)})
+        raise HTTPException(429, sentence, headers={"Retry-After": str(int(wait) + 1)})
 
 
 def same_origin(request: Request) -> bool:
@@ -326,5 +419,9 @@ def same_origin(request: Request) -> bool:
 
 
 Admin = Depends(require_admin)
+Editor = Depends(require_editor)
+AdminMember = Annotated[Member, Depends(require_admin)]
+OwnerMember = Annotated[Member, Depends(require_owner)]
+Operator = Depends(require_operator)
 StreamClient = Depends(require_stream_client)
 InvitedJudge = Annotated[JudgeLink, Depends(invited_judge)]

@@ -1,14 +1,19 @@
 """What judges do over HTTP: get questions, answer, undo."""
 
 import asyncio
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
 
 from surepick.service import views
-from surepick.service.dependencies import GuardedRoute, InvitedJudge, ServiceDep, StudyId
-from surepick.service.models import AnswerIn, AnswerOut, InvitationOut, QuestionsOut, UndoIn, UndoOut
+from surepick.service.dependencies import GuardedRoute, InvitedJudge, Service, ServiceDep, StudyId
+from surepick.service.markdown import render
+from surepick.service.models import AnswerIn, AnswerOut, CommentIn, InvitationOut, QuestionsOut, UndoIn, UndoOut
 from surepick.store import Forbidden, studies
+from surepick.store.answers import items_shown
+from surepick.store.comments import write_comment
 from surepick.store.question_queue import (
     LeasedQuestions,
     LeaseQuestions,
@@ -19,6 +24,7 @@ from surepick.store.question_queue import (
     submit_answers,
     undo_answers,
 )
+from surepick.store.systems import SystemOutputs, texts_shown
 
 RETRY_SECONDS = 0.1
 """Between two attempts to lease a question that is not ready yet."""
@@ -44,6 +50,7 @@ def invitation(judge: InvitedJudge, service: ServiceDep) -> InvitationOut:
         state=row["state"] if asked else "over",
         name=person["name"],
         answers=answers,
+        instructions=render(json.loads(row["settings"])["instructions"]),
     )
 
 
@@ -65,11 +72,14 @@ async def take_questions(
         wanted = LeaseQuestions(study, judge.judge, min(n, service.settings.held))
         taken: LeasedQuestions = await service.write(lease_questions, wanted)
         if taken.questions or not taken.open or taken.exhausted or now() >= end:
-            names = {name for row in taken.questions for name in (row["first"], row["second"]) if name is not None}
+            names = {name for row in taken.questions for name in items_shown(row)}
             items = await service.items.get(study, names)
+            settings = json.loads(taken.study["settings"]) if taken.questions else {}
+            inputs = sorted({row["input"] for row in taken.questions if row["input"] is not None})
+            systems = await run_in_threadpool(_outputs, service, study, inputs) if inputs else SystemOutputs((), {})
             return QuestionsOut(
                 questions=[
-                    views.question(study, question, until, items)
+                    views.question(study, question, until, items, settings, systems)
                     for question, until in zip(taken.questions, taken.until, strict=True)
                 ],
                 open=taken.open,
@@ -80,6 +90,11 @@ async def take_questions(
         # Every attempt is a transaction of its own, so a request that waits holds no lock. The first one has told the
         # planner how many questions are wanted.
         await asyncio.sleep(RETRY_SECONDS)
+
+
+def _outputs(service: Service, study: str, inputs: list[str]) -> SystemOutputs:
+    with service.database.reading() as connection:
+        return texts_shown(connection, study, inputs)
 
 
 @router.post("/studies/{study}/answers")
@@ -100,3 +115,9 @@ async def undo(study: StudyId, body: UndoIn, judge: InvitedJudge, service: Servi
     wanted = UndoAnswer(study, judge.judge, body.question)
     undone: RecordedMessage = await service.write(undo_answers, wanted)
     return UndoOut(question=undone.question, turn=undone.turn + 1)
+
+
+@router.post("/studies/{study}/comments", status_code=204)
+def comment(study: StudyId, body: CommentIn, judge: InvitedJudge, service: ServiceDep) -> None:
+    """Say something about a question that you got, besides the answer; the admin reads it with your name."""
+    write_comment(service.database, study, judge.judge, body.question, body.text)

@@ -70,7 +70,7 @@ class RequestLimits:
 
 
 def _uploads(path: str) -> bool:
-    return path.rstrip("/").endswith(("/studies", "/studies/upload", "/items", "/decide"))
+    return path.rstrip("/").endswith(("/studies", "/studies/upload", "/studies/systems", "/items", "/decide"))
 
 
 async def _answer(send: Send, status: int, detail: str) -> None:

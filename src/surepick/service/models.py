@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from surepick.io.items import Kind
 from surepick.registry import NAMES, POLICIES
 from surepick.session.contextual import Order
-from surepick.store.studies import State
+from surepick.store.studies import AnswerForm, State
 
 
 def _printable(text: str) -> str:
@@ -26,6 +26,10 @@ Text = Annotated[str, AfterValidator(_printable)]
 Name = Annotated[Text, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 Real = Annotated[float, Field(allow_inf_nan=False)]
+Project = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+ProjectChoice = Annotated[
+    Project | None, Field(description="By default yours, or `default` if you belong to all projects.")
+]
 Colour = Annotated[str, Field(pattern=r"^(|#[0-9A-Fa-f]{3,8}|[A-Za-z]{3,30})$")]
 
 
@@ -76,6 +80,23 @@ class StudySettings(Strict):
     ] = {}
     lease: Annotated[Real, Field(ge=1, le=30 * 86_400, description="Seconds a judge has for a question.")] = 120.0
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    project: ProjectChoice = None
+    show: Annotated[
+        int, Field(ge=2, le=9, description="Items that a question shows; more than two need pick or rank.")
+    ] = 2
+    answer: Annotated[
+        AnswerForm,
+        Field(
+            description="choose: which of two; grade: how much better; pick: the best; rank: the order of all shown."
+        ),
+    ] = "choose"
+    blind: Annotated[
+        bool | None,
+        Field(description="Whether names and labels are kept from judges; by default only those of systems."),
+    ] = None
+    instructions: Annotated[
+        Text, Field(max_length=20_000, description="Markdown that judges can read beside the question.")
+    ] = ""
 
 
 class StudyIn(StudySettings):
@@ -85,10 +106,10 @@ class StudyIn(StudySettings):
 
 
 class Created(BaseModel):
-    """A new study; of an upload also how its columns became features."""
+    """A new study; of an upload also what was done to the items."""
 
     id: str
-    steps: list[str] = []
+    prepare: dict[str, Any] | None = None
 
 
 class StateIn(Strict):
@@ -135,27 +156,88 @@ class JudgeRow(BaseModel):
     name: str
     created: float
     revoked: bool
+    until: Annotated[float, Field(description="When the link expires.")]
+    visitor: Annotated[bool, Field(description="Came by the shared link.")]
     messages: int
 
 
+class LinkOut(BaseModel):
+    """A link to send, and the same as a picture."""
+
+    link: str
+    qr: Annotated[str, Field(description="A QR code of the link: SVG as a data: URI.")]
+    until: float
+
+
+class SharedLinkIn(Strict):
+    """Who may become a judge by the shared link."""
+
+    most: Annotated[int, Field(ge=1, le=10_000, description="Visitors in all.")] = 100
+    phrase: Annotated[Text, Field(max_length=200, description="A pass phrase that visitors must know.")] = ""
+    days: Annotated[Real, Field(gt=0, le=3_650, description="How long the link is valid.")] | None = None
+
+
+class SharedLinkOut(BaseModel):
+    """The shared link of a study; null where it is closed."""
+
+    shared: LinkOut | None
+    most: int
+    visitors: int
+    phrase: Annotated[bool, Field(description="Whether visitors must know a pass phrase.")]
+
+
+class VisitOut(BaseModel):
+    """What a shared link is for; `judge_link` is where the visitor goes on who has joined before."""
+
+    title: str
+    state: Literal["running", "paused", "over"]
+    phrase: Annotated[bool, Field(description="Whether it needs a pass phrase.")]
+    judge_link: str | None
+
+
+class VisitorIn(Strict):
+    """A visitor who wants to become a judge."""
+
+    name: Annotated[Text, Field(max_length=200)] = ""
+    phrase: Annotated[Text, Field(max_length=200)] = ""
+
+
+class VisitorOut(BaseModel):
+    """The page where the visitor answers as a judge; a link of their own."""
+
+    judge_link: str
+
+
 class ItemOut(BaseModel):
-    """What a judge sees of an item; `image` is a path on this server, or empty."""
+    """What a judge sees of an item; `image` is a path on this server, or empty. In a blind study it has no name."""
 
     name: str
     label: str
-    text: str
+    text: Annotated[str, Field(description="Markdown.")]
+    html: Annotated[str, Field(description="The text as safe HTML.")]
     colour: str
     image: str
 
 
+class InputOut(BaseModel):
+    """What systems were given, of which the question shows the outputs."""
+
+    text: Annotated[str, Field(description="Markdown.")]
+    html: Annotated[str, Field(description="The text as safe HTML.")]
+
+
 class QuestionOut(BaseModel):
-    """A question: which of two, or yes/no about one (`b` is null)."""
+    """A question: which of two, the best or the order of several (`items`), or yes/no about one (`b` is null)."""
 
     id: str
     turn: int
-    a: ItemOut
-    b: ItemOut | None
-    answers: list[str]
+    kind: Literal["compare", "grade", "pick", "rank", "yes/no"]
+    a: Annotated[ItemOut, Field(description="The first of `items`.")]
+    b: Annotated[ItemOut | None, Field(description="The second of `items`, if there is one.")]
+    items: Annotated[list[ItemOut], Field(description="All items shown, in this order.")]
+    input: Annotated[InputOut | None, Field(description="In a study of systems, whose outputs the texts are.")]
+    answers: Annotated[list[str], Field(description="Words to answer with; of a pick or rank besides places.")]
+    top: Annotated[int, Field(description="Places to name, from the best on: 1 for a pick; 0 where words answer.")]
     expires: float
 
 
@@ -170,10 +252,15 @@ class QuestionsOut(BaseModel):
 
 
 class AnswerIn(Strict):
-    """An answer. Of a pair, a is the one shown first; `turn` is needed only after an undo."""
+    """An answer. Of a pair, a is the one shown first, and a grade is about it; `turn` is needed only after an undo.
+
+    Of several items: places counted from 1 in the order shown, the best first, such as 3 for a pick or 3>1>4.
+    """
 
     question: Id
-    answer: Literal["a", "b", "yes", "no", "tie", "skip"]
+    answer: Annotated[
+        str, Field(pattern=r"^(a|b|yes|no|tie|skip|much better|better|equal|worse|much worse|[1-9](>[1-9]){0,8})$")
+    ]
     turn: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
 
 
@@ -196,6 +283,25 @@ class InvitationOut(BaseModel):
     ]
     name: Annotated[str, Field(description="The name that the admin gave the judge.")]
     answers: Annotated[int, Field(description="Answers of this judge that stand.")]
+    instructions: Annotated[str, Field(description="What the admin asks judges to mind, as safe HTML; may be empty.")]
+
+
+class CommentIn(Strict):
+    """What a judge has to say about a question besides the answer; an empty text deletes it."""
+
+    question: Id
+    text: Annotated[Text, Field(max_length=5_000)]
+
+
+class CommentOut(BaseModel):
+    """A comment on a question about these items."""
+
+    question: str
+    items: list[str]
+    judge: str
+    name: Annotated[str, Field(description="The judge's name, if they have one.")]
+    at: float
+    text: str
 
 
 class UndoIn(Strict):
@@ -227,6 +333,7 @@ class StreamIn(Strict):
         Field(gt=0, le=3_650 * 86_400, description="Seconds after which a reward that has not come is given up."),
     ] = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    project: ProjectChoice = None
 
 
 class StreamMade(BaseModel):
@@ -285,10 +392,74 @@ class RewardOut(BaseModel):
     reward: int | None
 
 
+class MemberIn(Strict):
+    """A new member of a project; without a project, of all projects."""
+
+    name: Name
+    project: Project | None = None
+    role: Literal["viewer", "editor", "owner"] = "editor"
+    email: Annotated[
+        str, Field(max_length=200, pattern=r"^([!-?A-~]+@[!-?A-~]+)?$", description="To log in by OpenID Connect.")
+    ] = ""
+
+
+class MemberMade(BaseModel):
+    """A new member; the token is shown once."""
+
+    id: str
+    token: str
+
+
+class MemberOut(BaseModel):
+    """A member in the list."""
+
+    id: str
+    name: str
+    project: str | None
+    role: str
+    email: str
+    created: float
+    revoked: bool
+
+
+class NewToken(BaseModel):
+    """A token in place of the one before."""
+
+    token: str
+
+
+class AuditOut(BaseModel):
+    """One action of an admin; without a status the process died before it was carried out or told."""
+
+    id: int
+    at: float
+    member: Annotated[str, Field(description="Id of the member; empty for the service's own token.")]
+    name: str
+    project: str | None
+    action: Annotated[str, Field(description="Method and route.")]
+    target: Annotated[str, Field(description="The path, with its ids.")]
+    request: Annotated[str, Field(description="Id of the request, as in the logs.")]
+    status: int | None
+
+
+class Readiness(BaseModel):
+    """Whether judges are served."""
+
+    ready: bool
+    planner_lag_seconds: Annotated[float, Field(description="How long the oldest message not in a log has waited.")]
+    waiting: Annotated[int, Field(description="Messages of judges that are not in a log yet.")]
+
+
 class TokenIn(Strict):
     """The admin's token."""
 
     token: Annotated[str, Field(max_length=500)]
+
+
+class Refusal(BaseModel):
+    """Why a request was refused."""
+
+    detail: Annotated[str, Field(description="One sentence: what was received, and what to do instead.")]
 
 
 class Consequence(BaseModel):

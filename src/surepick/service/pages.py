@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -22,14 +23,23 @@ from surepick.identify.ladder import LADDER_POLICIES
 from surepick.registry import POLICIES
 from surepick.report import sentences
 from surepick.service import views
-from surepick.service.dependencies import COOKIE, ServiceDep, StudyId
+from surepick.service.administration import ACTIONS, audit_filter
+from surepick.service.credentials import COOKIE
+from surepick.service.dependencies import ServiceDep, StudyId, require_own
 from surepick.service.models import ItemOut
 from surepick.service.studies import FORGOTTEN, NEW_PHASE
 from surepick.service.views import Json
-from surepick.store import NotFound, studies
+from surepick.store import Forbidden, NotFound, members, studies
+from surepick.store.members import AuditFilter
 
 SHOWN_RIVALS = 20
 """Rivals listed on the result page at most."""
+
+MOST_SCORE = 10
+"""Log-odds beyond which a score is not written out."""
+
+SHOWN_ENTRIES = 50
+"""Entries on one page of the audit log."""
 
 _HERE = Path(__file__).parent
 
@@ -62,16 +72,29 @@ class _NotLoggedIn(Exception):
 
 async def _login_page(request: Request, error: Exception) -> Response:
     """The log-in form, at the address that was asked for, so that logging in leads there."""
-    return templates.TemplateResponse(request, "login.html")
+    return templates.TemplateResponse(
+        request, "login.html", {"oidc": bool(request.app.state.service.settings.oidc_issuer)}
+    )
 
 
 async def _admin(request: Request, service: ServiceDep) -> None:
     # By cookie only: a browser that opens an address sends no bearer token.
-    if not await service.is_admins_cookie(request.cookies.get(COOKIE, "")):
+    member = await service.member_of_cookie(request.cookies.get(COOKIE, ""))
+    if member is None:
         raise _NotLoggedIn
+    await require_own(request, service, member)
+    request.state.project = member.project
+    request.state.member = member
+
+
+async def _owner(request: Request, service: ServiceDep) -> None:
+    await _admin(request, service)
+    if not request.state.member.may("owner"):
+        raise Forbidden(f"This takes the role owner, and yours is {request.state.member.role}; ask an owner.")
 
 
 _for_admin = [Depends(_admin)]
+_for_owner = [Depends(_owner)]
 
 
 @router.get("/judge")
@@ -80,16 +103,23 @@ def judge_page(request: Request) -> Response:
     return templates.TemplateResponse(request, "judge.html")
 
 
+@router.get("/join/{study}")
+def join_page(request: Request, study: StudyId) -> Response:
+    """The page behind a shared link. Whether there is such a study, only its code tells."""
+    return templates.TemplateResponse(request, "join.html", {"study": study})
+
+
 @router.get("/", dependencies=_for_admin)
 def start_page(request: Request, service: ServiceDep, archived: Annotated[bool, Query()] = False) -> Response:
     """All studies."""
     with service.database.reading() as connection:
-        rows = studies.every(connection, archived=archived)
+        rows = studies.every(connection, archived=archived, project=request.state.project)
         found = [views.summary(connection, row) for row in rows]
         for study in found:
             best = (study["verdict"] or {}).get("best", "")
             study |= _in_short(study, studies.shown(connection, study["id"], [best]))
-    return templates.TemplateResponse(request, "studies.html", {"studies": found, "archived": archived})
+    shown = {"studies": found, "archived": archived, "owner": request.state.member.may("owner")}
+    return templates.TemplateResponse(request, "studies.html", shown)
 
 
 def _in_short(study: Json, best: dict[str, studies.Item]) -> Json:
@@ -114,6 +144,57 @@ def study_page(request: Request, study: StudyId, service: ServiceDep) -> Respons
     with service.database.reading() as connection:
         title = studies.get(connection, study)["title"]
     return templates.TemplateResponse(request, "study.html", {"study": study, "title": title})
+
+
+@router.get("/audit-log", dependencies=_for_owner)
+def audit_page(
+    request: Request,
+    service: ServiceDep,
+    wanted: Annotated[AuditFilter, Depends(audit_filter)],
+    before: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
+) -> Response:
+    """What admins did, for owners."""
+    with service.database.reading() as connection:
+        rows = members.record(connection, request.state.project, before, SHOWN_ENTRIES + 1, wanted)
+        ids = {_study_in(row["target"]) for row in rows}
+        titles = studies.titles(connection, ids)
+    entries = [
+        {
+            "when": datetime.fromtimestamp(row["at"], UTC).strftime("%d %b %Y, %H:%M:%S"),
+            "who": row["name"],
+            "project": row["project"] or "all",
+            "what": ACTIONS.get(row["action"], row["action"]),
+            "study": _study_in(row["target"]),
+            "title": titles.get(_study_in(row["target"])),
+            "target": row["target"],
+            "outcome": _outcome(row["status"]),
+            "done": row["status"] is not None and row["status"] < 400,
+        }
+        for row in rows[:SHOWN_ENTRIES]
+    ]
+    chosen = {"who": wanted.who, "action": wanted.action, "study": wanted.study}
+    shown = {
+        "entries": entries,
+        "older": rows[SHOWN_ENTRIES - 1]["id"] if len(rows) > SHOWN_ENTRIES else None,
+        "actions": ACTIONS,
+        "wanted": wanted,
+        "query": urlencode({name: value for name, value in chosen.items() if value}),
+        "everywhere": request.state.project is None,
+    }
+    return templates.TemplateResponse(request, "audit.html", shown)
+
+
+def _study_in(target: str) -> str:
+    """The id of the study that a path is about; "" where it is about none."""
+    parts = target.split("/")
+    return parts[2] if len(parts) > 2 and parts[1] == "studies" and parts[2] not in ("upload", "systems") else ""
+
+
+def _outcome(status: int | None) -> str:
+    """How an action on record ended."""
+    if status is None:
+        return "unknown: the process died"
+    return "done" if status < 400 else f"refused ({status})"
 
 
 @router.get("/study/{study}/change", dependencies=_for_admin)
@@ -177,7 +258,7 @@ def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:
         "claims": summary["claims"],
         "claim": sentences.claim(status, best.label if best else "", found["epsilon"]),
         "sure": ("Not proved: the answers contradict an assumption. " if found.get("refuted_by") else "")
-        + sentences.certainty(status, found["delta"], found["epsilon"], found["guarantee"]),
+        + views.certainty_of(found),
         "when": datetime.fromtimestamp(row["decided"] or now, UTC).strftime("%d %B %Y, %H:%M UTC"),
         "judges": sum(1 for judge in insight.get("judges", {}).values() if judge["answers"]),
         "features": any(item.features for item in candidates),
@@ -207,7 +288,7 @@ def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping
             {
                 "item": items[name],
                 "evidence": _number(evidence.get(name), "–"),
-                "score": _number(score["score"], "–"),
+                "score": _score(score["score"]),
                 "interval": "–" if low is None and high is None else f"{_number(low, '−∞')} to {_number(high, '∞')}",
             }
         )
@@ -216,6 +297,13 @@ def _rivals(found: Mapping[str, Any], insight: Mapping[str, Any], items: Mapping
 
 def _number(value: float | None, nothing: str) -> str:
     return nothing if value is None or not math.isfinite(value) else f"{value:.2f}".replace("-", "−")
+
+
+def _score(value: float | None) -> str:
+    """A score as text: larger ones come from items that won or lost every time, and say no more."""
+    if value is None or abs(value) <= MOST_SCORE:
+        return _number(value, "–")
+    return f"over {MOST_SCORE}" if value > 0 else f"under −{MOST_SCORE}"
 
 
 def _named(sentence: str, people: Mapping[str, str]) -> str:

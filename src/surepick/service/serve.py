@@ -8,8 +8,10 @@ A supervisor forks all other processes and replaces whichever dies:
       insights, forecasts  what the dashboard shows besides; nobody waits for it, so they run at a lower priority
 
 Each process ends when the supervisor is gone, for whatever reason, so a service that was killed leaves nothing behind.
+Where processes cannot be forked (Windows), one process does everything, in threads.
 """
 
+import io
 import ipaddress
 import logging
 import os
@@ -19,22 +21,27 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
+import segno
 import uvicorn
 
 from surepick.errors import InvalidInput
 from surepick.service.app import create_app
 from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, most_connections
+from surepick.service.credentials import Credentials, shared_secret
 from surepick.service.dashboard_worker import update_forecasts, update_insights
-from surepick.service.dependencies import Credentials, shared_secret
-from surepick.service.models import StudySettings
+from surepick.service.first_study import FirstStudy, about
 from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings, hash_token, is_web_address, new_token
-from surepick.service.uploads import items_from_json, items_from_table, study_options
-from surepick.store import Database, Planner, open_database, studies
+from surepick.service.telemetry import log_as_json
+from surepick.store import Database, Planner, open_database
 from surepick.store.database import UNAVAILABLE, reason_of
+from surepick.store.operating import delete_expired
 from surepick.store.planner import release
+
+EVERY_ADDRESS = ("0.0.0.0", "::")
 
 BIND_SECONDS = 10.0
 """How long to wait for a port that the workers of a killed predecessor are about to leave."""
@@ -49,6 +56,15 @@ RENEW_SECONDS = 1.0
 LINGER_SECONDS = 0.2
 """Messages of a study enter the log about this often: several in one transaction keep the database free for others."""
 
+RETENTION_SECONDS = 3_600.0
+"""How often studies and streams that are too old are looked for."""
+
+SURVEY_SECONDS = 1.0
+"""How often a planner looks at studies in which nothing happens."""
+
+SHARE_SECONDS = 0.1
+"""How long it plans such studies before it looks again whether somebody waits."""
+
 BACKGROUND_NICENESS = 5
 """Of the processes whose work nobody waits for."""
 
@@ -56,6 +72,9 @@ END_SECONDS = 4.0
 """How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
 
 logger = logging.getLogger("surepick.processes")
+
+_ENDING = threading.Event()
+"""Set when a service in one process ends."""
 
 
 def run(
@@ -65,18 +84,25 @@ def run(
     port: int,
     token: str,
     workers: int,
-    items: Path | None,
+    first: FirstStudy | None,
     tell: Callable[[str], object],
     public_url: str = "",
     plain_http: bool = False,
 ) -> None:
-    """Serve until interrupted; `tell` gets the address and how to get in."""
+    """Serve until interrupted, with the study `first` if given; `tell` gets the address and how to get in."""
     if public_url and not is_web_address(public_url):
         raise InvalidInput(f"--public-url must be like https://surepick.example.org, got {public_url!r}.")
     if not is_loopback(host):
         _refuse_exposed(host, token, encrypted=public_url.startswith("https://"), plain_http=plain_http)
+    if workers > 1 and not hasattr(os, "fork"):
+        raise InvalidInput(
+            f"--workers {workers} needs a system that forks processes, which this one does not; leave it out, or run "
+            "the service in Docker or WSL (docs/install.md)."
+        )
     secret = token or new_token()
     settings = Settings(database=url, token_hash=hash_token(secret), public_url=public_url)
+    if settings.log == "json":
+        log_as_json()
     database = open_database(url)
     try:
         shared_secret(database)  # makes it, so this also tells whether the database can be written
@@ -84,14 +110,24 @@ def run(
         shown = database.url.render_as_string(hide_password=True)
         raise InvalidInput(f"The database {shown} cannot be used ({reason_of(error)}); check its rights.") from None
     listening = _listen(host, port)
-    base = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    base = _reached(host, listening.getsockname()[1])
     tell(f"surepick serves {database.url.render_as_string(hide_password=True)} at {base}")
     reached = public_url.rstrip("/") or base
-    tell(f"Admin: {reached}/ with the token given" if token else f"Admin: {reached}/#{secret}")
-    if items is not None:
-        tell(f"Judge: {_study_from_file(items, database, settings, reached)}")
+    page = "/"
+    if first is not None:
+        study, link = first.begin(database, settings, time.time())
+        page = f"/study/{study}"
+    tell(f"Admin: {reached}{page} with the token given" if token else f"Admin: {reached}{page}#{secret}")
+    if first is not None:
+        code = Credentials(shared_secret(database), settings.token_hash).shared_code(study, link.turn)
+        _tell_link(f"{reached}/join/{study}#{code}", tell)
+        for sentence in about(database, study):
+            tell(sentence)
     database.close()  # before the fork: processes must not share a connection
-    supervise(processes_of(settings, workers, listening))
+    with TemporaryDirectory(prefix="surepick-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # where workers count together
+        processes = processes_of(settings, workers, listening)
+        (supervise if hasattr(os, "fork") else run_in_threads)(processes)
 
 
 def is_loopback(host: str) -> bool:
@@ -137,21 +173,36 @@ def _listen(host: str, port: int) -> socket.socket:
             return listening
 
 
-def _study_from_file(path: Path, database: Database, settings: Settings, base: str) -> str:
-    """A study of the items in a file, and a link for a judge."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the name.") from None
-    rows, _ = items_from_table(path.name, content, settings)
-    found, pictures = items_from_json(rows, settings)
-    wanted = study_options(StudySettings(title=path.stem or "items"))
-    now = time.time()
-    with database.writing() as connection:
-        study = studies.create(connection, wanted, found, pictures, now)
-        judge = studies.add_judge(connection, study, "", now)
-    credentials = Credentials(shared_secret(database), settings.token_hash)
-    return f"{base}/judge#{credentials.link(study, judge, now + 86_400 * settings.link_days)}"
+def _reached(host: str, port: int) -> str:
+    """The address at which other machines, or at least this one, reach the service."""
+    shown = _own_address(host) if host in EVERY_ADDRESS else host
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def _own_address(host: str) -> str:
+    """This machine's address in its network; nothing is sent to find it out."""
+    family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((elsewhere, 9))  # for datagrams this only chooses the way they would take
+            return str(probe.getsockname()[0])
+        except OSError:  # there is no network
+            return "::1" if ":" in host else "127.0.0.1"
+
+
+def _tell_link(link: str, tell: Callable[[str], object]) -> None:
+    """The shared link, as text and as a QR code, and who can open it."""
+    tell(f"Judges: {link}")
+    if is_loopback(urlsplit(link).hostname or ""):
+        tell(
+            "Only this machine can open it. For colleagues in your network, start it again with --host 0.0.0.0 "
+            '--plain-http --token "a phrase of your own", of 16 characters or more; for the internet, with '
+            "--public-url and a proxy in front (docs/service.md)."
+        )
+        return
+    drawn = io.StringIO()
+    segno.make(link, error="l").terminal(drawn, border=2, compact=True)
+    tell(drawn.getvalue())
 
 
 @dataclass(frozen=True)
@@ -175,6 +226,8 @@ def processes_of(settings: Settings, workers: int, listening: socket.socket) -> 
             ChildProcess("insights", lambda: _background(settings, update_insights)),
             ChildProcess("forecasts", lambda: _background(settings, update_forecasts)),
         ]
+    if settings.planners and settings.retention_days is not None:
+        processes.append(ChildProcess("retention", lambda: _delete_expired(settings)))
     return processes
 
 
@@ -214,6 +267,22 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
             for late in running:
                 os.kill(late, signal.SIGKILL)
             end = float("inf")
+
+
+def run_in_threads(processes: Sequence[ChildProcess]) -> None:
+    """Run the first, which answers requests, in this thread until it is interrupted, and the others in threads."""
+    serving, *others = processes
+    limit_log()
+    _ENDING.clear()
+    threads = [threading.Thread(target=process.do, name=process.name, daemon=True) for process in others]
+    for thread in threads:
+        thread.start()
+    try:
+        serving.do()
+    finally:
+        _ENDING.set()
+        for thread in threads:
+            thread.join(END_SECONDS)
 
 
 def _fork(process: ChildProcess, *, replaces: bool = False) -> int:
@@ -271,7 +340,7 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
 def _planner(settings: Settings, name: str) -> ChildProcess:
     def plan() -> None:
         database, stopping = Database(settings.database), _stop_signal()
-        planner = Planner(database, name=name, linger=LINGER_SECONDS)
+        planner = Planner(database, name=name, linger=LINGER_SECONDS, survey=SURVEY_SECONDS, share=SHARE_SECONDS)
         threading.Thread(target=_renew, args=(planner, stopping), daemon=True).start()
         _repeat(database, planner.round, stopping)
         release(database, name)
@@ -285,12 +354,29 @@ def _planner(settings: Settings, name: str) -> ChildProcess:
 
 
 def _background(settings: Settings, update: Callable[[Database], bool]) -> None:
-    os.nice(BACKGROUND_NICENESS)
+    if threading.current_thread() is threading.main_thread() and hasattr(os, "nice"):  # not for a thread of a service
+        os.nice(BACKGROUND_NICENESS)
     database = Database(settings.database)
     _repeat(database, lambda: update(database), _stop_signal())
 
 
+def _delete_expired(settings: Settings) -> None:
+    database, stopping = Database(settings.database), _stop_signal()
+    assert settings.retention_days is not None
+    while not stopping.is_set():
+        try:
+            studies_deleted, streams_deleted = delete_expired(database, settings.retention_days)
+            if studies_deleted or streams_deleted:
+                logger.warning("Deleted %d studies and %d streams by age.", studies_deleted, streams_deleted)
+        except UNAVAILABLE as error:
+            OUTAGE.note(error)
+        stopping.wait(RETENTION_SECONDS)
+
+
 def _stop_signal() -> threading.Event:
+    """Set when this process, or the service of which this is a thread, is to end."""
+    if threading.current_thread() is not threading.main_thread():
+        return _ENDING
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.set())
     return stopping

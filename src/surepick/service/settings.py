@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -33,6 +34,20 @@ class Settings(BaseSettings):
     """Most items of a study."""
     features: int = Field(default=1_000, gt=0)
     """Most features of an item."""
+    studies: int = Field(default=1_000, gt=0)
+    """Most studies of a project that are not archived."""
+    streams: int = Field(default=1_000, gt=0)
+    """Most streams of a project."""
+    judges: int = Field(default=10_000, gt=0)
+    """Most judges of a study."""
+    retention_days: float | None = Field(default=None, gt=0)
+    """Archived studies, and streams, whose logs have not grown for this long are deleted; by default none is."""
+    log: Literal["text", "json"] = "text"
+    """How the service writes its log to standard error."""
+    oidc_issuer: str = ""
+    """The OpenID Connect provider where admins log in, as it calls itself; without it they log in by token only."""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = ""
     held: int = Field(default=10, gt=0, le=100)
     """Open questions that one judge may hold: a stage is evaluated only when all of its questions are answered."""
     rate: float = Field(default=50.0, gt=0)

@@ -12,17 +12,40 @@ from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput, SurepickError
 from surepick.registry import policy_by_name
-from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StreamClient
-from surepick.service.models import DecideIn, DecisionOut, Id, RewardIn, RewardOut, StreamIn, StreamMade, StreamOut
+from surepick.service.dependencies import (
+    Admin,
+    AdminMember,
+    GuardedRoute,
+    OwnerMember,
+    Service,
+    ServiceDep,
+    StreamClient,
+    chosen_project,
+    require_room,
+)
+from surepick.service.models import (
+    Consequence,
+    DecideIn,
+    DecisionOut,
+    Id,
+    NewToken,
+    RewardIn,
+    RewardOut,
+    StreamIn,
+    StreamMade,
+    StreamOut,
+)
 from surepick.service.replies import IdempotencyKey, digest, first_reply, give_back, keep_reply
 from surepick.service.views import Json
 from surepick.session.contextual import Decision, policy_of
-from surepick.store import Database, streams
+from surepick.store import Database, operating, streams
 
 StreamId = Annotated[Id, Path(description="Id of a stream.")]
 
 PATIENCE_SECONDS = 7 * 86_400.0
 """Of a stream with order="decision" that names none."""
+
+DELETED = "The stream and its log are gone, and its token is of no more use."
 
 _Request = tuple[str, str, str]
 """Stream, key and digest."""
@@ -30,8 +53,8 @@ _Request = tuple[str, str, str]
 router = APIRouter(tags=["streams"], route_class=GuardedRoute)
 
 
-@router.post("/streams", status_code=201, dependencies=[Admin])
-def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
+@router.post("/streams", status_code=201)
+def create_stream(body: StreamIn, member: AdminMember, service: ServiceDep) -> StreamMade:
     """Create a stream; the response has the token with which programs ask for decisions."""
     if body.dimension > service.settings.features:
         raise InvalidInput(f"Arms may have at most {service.settings.features:,} features, got {body.dimension:,}.")
@@ -40,18 +63,21 @@ def create_stream(body: StreamIn, service: ServiceDep) -> StreamMade:
     seed = secrets.randbits(31) if body.seed is None else body.seed
     # Rewards in the order of decisions wait for each other, so one that never comes must not be waited for for ever.
     patience = PATIENCE_SECONDS if body.patience is None and body.order == "decision" else body.patience
+    project = chosen_project(member, body.project)
     with service.database.writing() as connection:
+        require_room("streams", len(streams.every(connection, project)), service.settings.streams)
         made = streams.create(
-            connection, body.title, policy, body.dimension, body.order, seed, service.clock(), patience
+            connection, body.title, policy, body.dimension, body.order, seed, service.clock(), patience, project
         )
     return StreamMade(id=made, token=service.credentials.stream_token(made))
 
 
-@router.get("/streams", dependencies=[Admin])
-def list_streams(service: ServiceDep) -> list[StreamOut]:
-    """All streams, the newest first."""
+@router.get("/streams")
+def list_streams(member: AdminMember, service: ServiceDep) -> list[StreamOut]:
+    """All streams of your project, the newest first."""
     with service.database.reading() as connection:
-        return [_shown(row, streams.start_of(connection, row["id"])) for row in streams.every(connection)]
+        rows = streams.every(connection, member.project)
+        return [_shown(row, streams.start_of(connection, row["id"])) for row in rows]
 
 
 @router.get("/streams/{stream}", dependencies=[Admin])
@@ -59,6 +85,22 @@ def show_stream(stream: StreamId, service: ServiceDep) -> StreamOut:
     """The present state of a stream."""
     with service.database.reading() as connection:
         return _shown(streams.get(connection, stream), streams.start_of(connection, stream))
+
+
+@router.post("/streams/{stream}/token")
+def rotate_stream_token(stream: StreamId, member: OwnerMember, service: ServiceDep) -> NewToken:
+    """Give a stream a new token; the old one is refused from then on, by other processes within a second."""
+    with service.database.writing() as connection:
+        number = streams.rotate_token(connection, stream)
+    return NewToken(token=service.credentials.stream_token(stream, number))
+
+
+@router.delete("/streams/{stream}")
+def delete_stream(stream: StreamId, member: OwnerMember, service: ServiceDep) -> Consequence:
+    """Delete a stream with its log."""
+    with service.database.writing() as connection:
+        operating.delete_stream(connection, stream)
+    return Consequence(consequence=DELETED)
 
 
 @router.get("/streams/{stream}/log", dependencies=[Admin], response_class=Response)

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
@@ -13,9 +14,21 @@ from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 
 from surepick.errors import InvalidInput
+from surepick.io.items import Preparation
 from surepick.service import uploads, views
-from surepick.service.dependencies import Admin, GuardedRoute, Service, ServiceDep, StudyId
+from surepick.service.dependencies import (
+    Admin,
+    AdminMember,
+    GuardedRoute,
+    OwnerMember,
+    Service,
+    ServiceDep,
+    StudyId,
+    chosen_project,
+    require_room,
+)
 from surepick.service.models import (
+    CommentOut,
     Consequence,
     Created,
     Id,
@@ -30,8 +43,10 @@ from surepick.service.models import (
 )
 from surepick.service.replies import IdempotencyKey, digest, first_reply, keep_reply
 from surepick.service.views import MEDIA_TYPES, Format, What, export
-from surepick.store import studies
+from surepick.store import operating, studies
 from surepick.store.database import UNAVAILABLE
+from surepick.store.members import Member
+from surepick.store.systems import SystemOutputs
 
 LIVE_SECONDS = 0.5
 """How often a live view asks for changes."""
@@ -40,6 +55,7 @@ NEW_PHASE = (
     "A new phase starts: evidence about the items is gathered from the start, and its verdict is wrong with "
     "probability at most delta by itself. Earlier answers are kept and exported, but no longer count."
 )
+DELETED = "The study and everything about it is gone; a certificate that was downloaded before stays valid."
 REVOKED = "The link no longer works; answers given with it stay."
 FORGOTTEN = (
     "The judge's name and id are replaced by a random word everywhere, the link no longer works, and the answers stay "
@@ -51,36 +67,47 @@ router = APIRouter(tags=["admin"], dependencies=[Admin], route_class=GuardedRout
 
 
 @router.post("/studies", status_code=201)
-def create_study(body: StudyIn, service: ServiceDep, idempotency_key: IdempotencyKey = None) -> Created:
+def create_study(
+    body: StudyIn, member: AdminMember, service: ServiceDep, idempotency_key: IdempotencyKey = None
+) -> Created:
     """Create a study from items in JSON; it runs at once."""
     items, images = uploads.items_from_json(body.items, service.settings)
-    return _create(service, body, items, images, (), idempotency_key, digest(body))
+    return _create(service, member, body, items, images, None, idempotency_key, digest(body))
 
 
 def _create(
     service: Service,
+    member: Member,
     wanted: StudySettings,
     items: list[studies.Item],
     images: list[studies.Image],
-    steps: Sequence[str],
+    prepared: Preparation | None,
     key: str | None,
     what: str,
+    outputs: SystemOutputs | None = None,
 ) -> Created:
     """Create a study, unless this key has created it before."""
-    now = service.clock()
+    project, now = chosen_project(member, wanted.project), service.clock()
+    options = uploads.study_options(wanted, systems=outputs is not None)
+    scope = f"studies {project}"
+    session = studies.new_session(options, items, outputs)
+    done = prepared or uploads.preparation(items, session.problem)
     with service.database.writing() as connection:
-        before = None if key is None else first_reply(service.database, connection, "studies", key, what, now)
+        before = None if key is None else first_reply(service.database, connection, scope, key, what, now)
         if before is not None:
             return Created.model_validate(before)
-        made = studies.create(connection, uploads.study_options(wanted), items, images, now)
-        created = Created(id=made, steps=list(steps))
+        require_room("studies", studies.open_studies(connection, project), service.settings.studies)
+        options = replace(options, prepared=done.sentences)
+        made = studies.create(connection, options, items, images, now, outputs, session=session, project=project)
+        created = Created(id=made, prepare=done.to_json())
         if key is not None:
-            keep_reply(connection, "studies", key, created.model_dump())
+            keep_reply(connection, scope, key, created.model_dump())
     return created
 
 
 @router.post("/studies/upload", status_code=201)
 def upload_study(
+    member: AdminMember,
     service: ServiceDep,
     items: Annotated[UploadFile, File(description="CSV or Parquet: column item, display columns, features.")],
     settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
@@ -88,24 +115,52 @@ def upload_study(
     idempotency_key: IdempotencyKey = None,
 ) -> Created:
     """Create a study from a table and images."""
+    wanted = _settings(settings)
+    files = {file.filename or "": file.file.read() for file in images or []}
+    table = items.file.read()
+    rows, prepared = uploads.items_from_table(items.filename or "items.csv", table, service.settings)
+    found, pictures = uploads.items_from_json(rows, service.settings, files)
+    what = digest(settings.encode() + table)
+    return _create(service, member, wanted, found, pictures, prepared, idempotency_key, what)
+
+
+@router.post("/studies/systems", status_code=201)
+def upload_systems(
+    member: AdminMember,
+    service: ServiceDep,
+    outputs: Annotated[
+        UploadFile, File(description="CSV or JSON lines: system, input, output; or input and a column per system.")
+    ],
+    settings: Annotated[str, Form(description="The fields of POST /studies but items, as JSON.")],
+    inputs: Annotated[UploadFile | None, File(description="CSV or JSON lines: input, text, and maybe weight.")] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Created:
+    """Create a study that compares systems on a test set, blind unless it says otherwise."""
+    wanted = _settings(settings)
+    table = outputs.file.read()
+    given = None if inputs is None else (inputs.filename or "inputs.csv", inputs.file.read())
+    tables = (outputs.filename or "outputs.csv", table), given
+    items, texts, prepared = uploads.systems_from_tables(*tables, service.settings)
+    what = digest(settings.encode() + table + (b"" if given is None else given[1]))
+    return _create(service, member, wanted, items, [], prepared, idempotency_key, what, texts)
+
+
+def _settings(given: str) -> StudySettings:
+    """The settings of an uploaded study."""
     try:
-        wanted = StudySettings.model_validate_json(settings)
+        return StudySettings.model_validate_json(given)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "settings"
         raise InvalidInput(f"settings: {where} cannot be used ({first['msg']}).") from None
-    files = {file.filename or "": file.file.read() for file in images or []}
-    table = items.file.read()
-    rows, steps = uploads.items_from_table(items.filename or "items.csv", table, service.settings)
-    found, pictures = uploads.items_from_json(rows, service.settings, files)
-    return _create(service, wanted, found, pictures, steps, idempotency_key, digest(settings.encode() + table))
 
 
 @router.get("/studies")
-def list_studies(service: ServiceDep, archived: bool = False) -> list[dict[str, Any]]:
-    """All studies, the newest first."""
+def list_studies(member: AdminMember, service: ServiceDep, archived: bool = False) -> list[dict[str, Any]]:
+    """All studies of your project, the newest first."""
     with service.database.reading() as connection:
-        return [views.summary(connection, row) for row in studies.every(connection, archived=archived)]
+        rows = studies.every(connection, archived=archived, project=member.project)
+        return [views.summary(connection, row) for row in rows]
 
 
 @router.get("/studies/{study}")
@@ -115,6 +170,14 @@ def show_study(study: StudyId, service: ServiceDep) -> dict[str, Any]:
         found = views.summary(connection, studies.get(connection, study))
         items = studies.items_of(connection, study)
     return found | {"items": [views.item(study, item).model_dump() for item in items]}
+
+
+@router.delete("/studies/{study}")
+def delete_study(study: StudyId, member: OwnerMember, service: ServiceDep) -> Consequence:
+    """Delete a study that is closed or archived, with its items, judges, answers, log and certificate."""
+    with service.database.writing() as connection:
+        operating.delete_study(connection, study)
+    return Consequence(consequence=DELETED)
 
 
 @router.post("/studies/{study}/state")
@@ -175,6 +238,14 @@ def _summary(service: Service, study: str) -> dict[str, Any]:
         return views.summary(connection, studies.get(connection, study))
 
 
+@router.get("/studies/{study}/comments")
+def list_comments(study: StudyId, service: ServiceDep) -> list[CommentOut]:
+    """What judges wrote about questions, the newest first."""
+    with service.database.reading() as connection:
+        studies.get(connection, study)
+        return views.written_comments(connection, study)
+
+
 @router.get("/studies/{study}/export", response_class=Response)
 def export_study(
     study: StudyId,
@@ -195,7 +266,8 @@ def add_judge(study: StudyId, body: JudgeIn, request: Request, service: ServiceD
     now = service.clock()
     until = now + 86_400 * (service.settings.link_days if body.days is None else body.days)
     with service.database.writing() as connection:
-        judge = studies.add_judge(connection, study, body.name, now)
+        require_room("judges", len(studies.judges_of(connection, study)), service.settings.judges)
+        judge = studies.add_judge(connection, study, body.name, now, until=until)
     token = service.credentials.link(study, judge, until)
     return JudgeOut(
         id=judge, name=body.name, token=token, link=f"{service.address(request)}/judge#{token}", until=until

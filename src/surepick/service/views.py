@@ -3,27 +3,36 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.identify import Status
-from surepick.report.sentences import claim_result
-from surepick.service.models import ItemOut, QuestionOut
-from surepick.store import log, studies
-from surepick.store.schema import judges, messages, questions
+from surepick.report.sentences import certainty, claim_result, fewer_judges, judges_wanted
+from surepick.service.markdown import render
+from surepick.service.models import CommentOut, InputOut, ItemOut, QuestionOut
+from surepick.session.judges_needed import JudgesNeeded
+from surepick.store import comments, log, studies, systems
+from surepick.store.answers import items_shown, meaning, words_for
+from surepick.store.schema import items, judges, messages, questions
 from surepick.store.studies import Item
+from surepick.store.systems import SystemOutputs
 
 Json = dict[str, Any]
 Table = list[Json]
-What = Literal["answers", "events", "result", "certificate"]
+What = Literal["answers", "comments", "events", "result", "certificate"]
 Format = Literal["csv", "jsonl", "parquet"]
 
 ID_COLUMNS = ("question", "judge", "study")
 """Ids of the service, letters, digits, - and _: no formula, and whoever reads the file needs them as they are."""
+
+WITHOUT_FEATURES = "Each item has one score, and all judges answer by one logistic model of the scores (Bradley–Terry)."
+"""What the claim "features" assumes where items have none."""
+
+LETTERS = "ABCDEFGHI"
+"""Names of items in a blind study, in the order shown."""
 
 MEDIA_TYPES: dict[Format, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -40,10 +49,13 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
             sa.func.count().filter(questions.c.judge.is_not(None), questions.c.answered.is_(False)),
         ).where(questions.c.study == row["id"], questions.c.phase == row["phase"])
     ).one()
-    people = connection.execute(
-        sa.select(sa.func.count()).where(judges.c.study == row["id"], judges.c.revoked.is_(False))
-    ).scalar_one()
+    people, exhausted = connection.execute(
+        sa.select(sa.func.count(), sa.func.count().filter(judges.c.exhausted.is_(True))).where(
+            judges.c.study == row["id"], judges.c.revoked.is_(False)
+        )
+    ).one()
     settings = json.loads(row["settings"])
+    features = connection.execute(sa.select(items.c.features).where(items.c.study == row["id"]).limit(1)).scalar_one()
     return {
         "id": row["id"],
         "title": row["title"],
@@ -52,6 +64,12 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         "policy": settings["policy"],
         "repeats": settings["repeats"],
         "lease": settings["lease"],
+        "show": settings["show"],
+        "answer": settings["answer"],
+        "blind": settings["blind"],
+        "prepared": settings.get("prepared", []),
+        "inputs": systems.count(connection, row["id"]),
+        "features": 0 if features is None else len(json.loads(features)),
         "created": row["created"],
         "phase": row["phase"],
         "events": row["head"],
@@ -59,16 +77,20 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         "waiting": counts[1],
         "answers": row["answers"],
         "judges": people,
+        "exhausted": exhausted,
+        "comments": comments.count(connection, row["id"]),
         "notice": row["notice"],
         "quarantined": [
             {name: message[name] for name in ("question", "turn", "judge", "said", "at")}
             | {"reason": message["quarantine"]}
             for message in log.quarantined(connection, row["id"])
         ],
-        "verdict": verdict(row),
+        "verdict": (found := verdict(row)),
+        "sure": "" if found is None else certainty_of(found),
         "claims": claims(connection, row),
         "insight": None if row["insight"] is None else json.loads(row["insight"]),
         "forecast": forecast(row),
+        "judges_needed": judges_still_needed(row),
     }
 
 
@@ -77,23 +99,30 @@ def verdict(row: sa.RowMapping) -> Json | None:
     return None if row["verdict"] is None else dict(json.loads(row["verdict"]))
 
 
+def certainty_of(found: Mapping[str, Any]) -> str:
+    """How sure a stored verdict is and on what condition, as a sentence."""
+    assumption = next((claim["assumption"] for claim in found.get("claims", []) if claim["ends_search"]), "")
+    return certainty(Status(found["status"]), found["delta"], found["epsilon"], str(found["guarantee"]), assumption)
+
+
 def claims(connection: sa.Connection, row: sa.RowMapping) -> list[Json]:
     """What is proved under which assumption, in words: of the verdict if it is final, else of the last insight."""
     source = row["verdict"] if row["decided"] is not None else row["insight"]
     found = [] if source is None else json.loads(source).get("claims", [])
     shown = studies.shown(connection, row["id"], {claim["best"] for claim in found})
-    count = len(studies.items_of(connection, row["id"])) if found else 0
+    present = studies.items_of(connection, row["id"]) if found else []
+    bare = not any(item.features for item in present)
     return [
         {
             "assume": claim["assume"],
-            "assumption": claim["assumption"],
+            "assumption": WITHOUT_FEATURES if bare and claim["assume"] == "features" else claim["assumption"],
             "ends_search": claim["ends_search"],
             "reached": claim["reached"],
             "result": claim_result(
                 Status(claim["status"]),
                 shown[claim["best"]].label or claim["best"],
                 len(claim["surviving"]),
-                count,
+                len(present),
                 refuted_by=claim["refuted_by"],
             ),
         }
@@ -141,6 +170,21 @@ def forecast(row: sa.RowMapping) -> Json | None:
     return {name: None if number is None else max(1, round(number - since)) for name, number in numbers.items()}
 
 
+def judges_still_needed(row: sa.RowMapping) -> Json | None:
+    """About how many more judges it takes if all agree, in words, and what would take fewer; None where unknown."""
+    found = {} if row["forecast"] is None else json.loads(row["forecast"])
+    if row["decided"] is not None or "judges" not in found:
+        return None
+    needed, policy = JudgesNeeded(**found["judges"]), json.loads(row["settings"])["policy"]
+    seen = {} if row["insight"] is None else json.loads(row["insight"])["judges"]
+    answered = sum(1 for judge in seen.values() if judge["answers"])
+    return {
+        "more": None if needed.in_all is None else max(0, needed.in_all - answered),
+        "sentence": judges_wanted(needed, answered),
+        "fewer": fewer_judges(needed, policy["delta"], policy["epsilon"]),
+    }
+
+
 def remaining(row: sa.RowMapping) -> int | None:
     """Estimated answers left; None where unknown."""
     if row["decided"] is not None:
@@ -149,14 +193,40 @@ def remaining(row: sa.RowMapping) -> int | None:
     return None if found is None else found["further"]
 
 
-def question(study: str, row: sa.RowMapping, until: float, shown: Mapping[str, Item]) -> QuestionOut:
-    """A question as a judge's page needs it."""
+def question(
+    study: str,
+    row: sa.RowMapping,
+    until: float,
+    shown: Mapping[str, Item],
+    settings: Mapping[str, Any],
+    systems: SystemOutputs,
+) -> QuestionOut:
+    """A question as a judge's page needs it; in a blind study without the items' names, of systems with outputs."""
+    faces = [item(study, shown[name]) for name in items_shown(row)]
+    given = next((one for one in systems.inputs if one.name == row["input"]), None)
+    if given is not None:
+        written = [systems.outputs[face.name, given.name] for face in faces]
+        faces = [
+            face.model_copy(update={"text": text, "html": render(text)})
+            for face, text in zip(faces, written, strict=True)
+        ]
+    if settings["blind"]:
+        letters = LETTERS if len(faces) > 1 else ("",)
+        faces = [
+            face.model_copy(update={"name": "", "label": letter}) for face, letter in zip(faces, letters, strict=False)
+        ]
+    pair = "grade" if settings["answer"] == "grade" else "compare"
+    kind: Any = "yes/no" if len(faces) == 1 else pair if row["top"] is None else settings["answer"]
     return QuestionOut(
         id=row["id"],
         turn=row["turn"],
-        a=item(study, shown[row["first"]]),
-        b=None if row["second"] is None else item(study, shown[row["second"]]),
-        answers=list(SINGLE_WORDS if row["second"] is None else PAIR_WORDS),
+        kind=kind,
+        a=faces[0],
+        b=faces[1] if len(faces) > 1 else None,
+        items=faces,
+        input=None if given is None else InputOut(text=given.text, html=render(given.text)),
+        answers=list(words_for(row, settings)),
+        top=row["top"] or 0,
         expires=until,
     )
 
@@ -164,7 +234,29 @@ def question(study: str, row: sa.RowMapping, until: float, shown: Mapping[str, I
 def item(study: str, shown: Item) -> ItemOut:
     """An item as it is shown."""
     image = f"/studies/{study}/images/{shown.image}" if shown.image else ""
-    return ItemOut(name=shown.name, label=shown.label or shown.name, text=shown.text, colour=shown.colour, image=image)
+    return ItemOut(
+        name=shown.name,
+        label=shown.label or shown.name,
+        text=shown.text,
+        html=render(shown.text),
+        colour=shown.colour,
+        image=image,
+    )
+
+
+def written_comments(connection: sa.Connection, study: str) -> list[CommentOut]:
+    """What judges wrote, the newest first."""
+    return [
+        CommentOut(
+            question=row["question"],
+            items=list(items_shown(row)),
+            judge=row["judge"],
+            name=row["name"],
+            at=row["at"],
+            text=row["text"],
+        )
+        for row in comments.comments_of(connection, study)
+    ]
 
 
 def export(connection: sa.Connection, study: str, what: What, format: Format, now: float) -> bytes:
@@ -172,9 +264,12 @@ def export(connection: sa.Connection, study: str, what: What, format: Format, no
     row = studies.get(connection, study)
     if what == "answers":
         table = _answers(connection, study)
+    elif what == "comments":
+        found = [comment.model_dump() for comment in written_comments(connection, study)]
+        table = [{**one, "items": json.dumps(one["items"]), "at": time_text(one["at"])} for one in found]
     elif what == "events":
         table = [
-            {"seq": event["seq"], "phase": event["phase"], "ts": _time(event["at"]), "event": event["body"]}
+            {"seq": event["seq"], "phase": event["phase"], "ts": time_text(event["at"]), "event": event["body"]}
             for event in log.rows(connection, study)
         ]
     elif what == "result":
@@ -182,13 +277,21 @@ def export(connection: sa.Connection, study: str, what: What, format: Format, no
     else:
         body = row["certificate"]
         table = [] if body is None else [{"study": study, "certificate": body}]
+    return written(table, format)
+
+
+def written(table: Table, format: Format) -> bytes:
+    """A table as a file."""
     return {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[format](table)
 
 
 def _answers(connection: sa.Connection, study: str) -> Table:
     """Every message, undone ones too, in the order they came."""
     wanted = (
-        sa.select(messages, questions.c.first, questions.c.second, questions.c.phase, questions.c.stage)
+        sa.select(
+            messages,
+            *(questions.c[name] for name in ("first", "second", "others", "top", "input", "phase", "stage")),
+        )
         .join(questions, questions.c.id == messages.c.question)
         .where(messages.c.study == study)
         .order_by(messages.c.id)
@@ -197,25 +300,36 @@ def _answers(connection: sa.Connection, study: str) -> Table:
     last = {row["question"]: row["turn"] for row in rows}  # rows of a question are in the order of their turns
     table = []
     for row in rows:
-        pair = row["second"] is not None
+        pair = row["second"] is not None and row["top"] is None
+        shown = items_shown(row)
         table.append(
             {
                 "item_a": row["first"] if pair else None,
-                "item_b": row["second"],
+                "item_b": row["second"] if pair else None,
                 "winner": row["said"] if pair else None,
-                "item": None if pair else row["first"],
-                "answer": None if pair else row["said"],
+                "item": row["first"] if row["second"] is None else None,
+                "answer": row["said"] if row["second"] is None else None,
                 "judge": row["judge"],
-                "ts": _time(row["at"]),
+                "ts": time_text(row["at"]),
                 "question": row["question"],
                 "turn": row["turn"],
                 "stands": row["turn"] == last[row["question"]] and row["said"] != "undo",
                 "phase": row["phase"],
                 "stage": row["stage"],
                 "late": row["late"],
+                "items": "|".join(shown) if row["top"] is not None else None,
+                "ranking": _ranking(row, shown) if row["top"] is not None else None,
+                "said": row["said"],
+                "input": row["input"],
             }
         )
     return table
+
+
+def _ranking(row: sa.RowMapping, shown: Sequence[str]) -> str:
+    """A pick or ranking by names, the best first, as `surepick.io.votes` reads it; or tie, skip or undo."""
+    places = None if row["said"] == "undo" else meaning(row, row["said"])
+    return " > ".join(shown[place - 1] for place in places) if isinstance(places, tuple) else row["said"]
 
 
 def _result(found: dict[str, Any]) -> Table:
@@ -235,7 +349,8 @@ def _result(found: dict[str, Any]) -> Table:
     return [verdict | rival for rival in rivals or [nobody]]
 
 
-def _time(at: float) -> str:
+def time_text(at: float) -> str:
+    """A time for people and programs: ISO 8601, UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 

@@ -28,6 +28,7 @@ UNAVAILABLE = (sa.exc.OperationalError, sa.exc.InternalError, sa.exc.InterfaceEr
 """What is raised while the database is away, locked, full or read-only. Nothing is wrong with the request."""
 
 _WRITES = "surepick_writes"
+_NOW = "surepick_now"
 _EPOCH = sa.select(sa.extract("epoch", sa.func.clock_timestamp()))
 _MIGRATION_LOCK = 0x73757265  # any number, the same on all machines
 _LOCK_STUDIES, _SHARE_STUDIES = (  # in the order of the array; two studies with one number would do no harm
@@ -78,6 +79,10 @@ class Database:
             )
             sa.event.listen(self._engine, "connect", _prepare_postgresql)
             sa.event.listen(self._engine, "begin", _begin_postgresql)
+        # At READ COMMITTED every statement has a snapshot of its own anyway, and a transaction takes two round trips
+        # more. SQLite needs one for its single snapshot.
+        level = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        self._reading = self._engine.execution_options(**level)
         self._durable = self._engine.execution_options(**{_WRITES: "durable"})
         self._quick = self._engine.execution_options(**{_WRITES: "quick"})
 
@@ -89,19 +94,24 @@ class Database:
     def now(self, connection: sa.Connection | None = None) -> float:
         """Seconds since 1970 by the one clock that all processes on this database share.
 
-        Deadlines of leases are set and compared by it. Clocks of two servers may differ by more than a lease.
+        Deadlines of leases are set and compared by it. Clocks of two servers may differ by more than a lease. In a
+        transaction that writes it is the time when it was first asked for, which is after its locks.
         """
         if self.clock is not None:
             return self.clock()
         if connection is None:
             with self.reading() as own:
                 return self.now(own)
-        return float(connection.execute(_EPOCH).scalar_one())
+        if not connection.get_execution_options().get(_WRITES):
+            return float(connection.execute(_EPOCH).scalar_one())
+        if connection.info.get(_NOW) is None:  # as `_begin_postgresql` leaves it
+            connection.info[_NOW] = float(connection.execute(_EPOCH).scalar_one())
+        return float(connection.info[_NOW])
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads. On SQLite it sees one snapshot, on PostgreSQL one per statement."""
-        with self._engine.connect() as connection:
+        """Only to read. On SQLite it is a transaction with one snapshot, on PostgreSQL each statement has its own."""
+        with self._reading.connect() as connection:
             yield connection
 
     @contextmanager
@@ -288,5 +298,6 @@ def _prepare_postgresql(connection: Any, _: Any) -> None:
 
 
 def _begin_postgresql(connection: sa.Connection) -> None:
+    connection.info.pop(_NOW, None)
     if connection.get_execution_options().get(_WRITES) == "quick":
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")

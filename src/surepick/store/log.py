@@ -8,14 +8,14 @@ quarantined, and the others go on.
 
 import json
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import sqlalchemy as sa
 
-from surepick.answer import Answer, read_answer
 from surepick.errors import InvalidInput
 from surepick.session import Session, file_answer
+from surepick.store.answers import as_logged, meaning
 from surepick.store.schema import QUESTION_LEASE, events, messages, questions, studies
 
 Event = dict[str, Any]
@@ -52,10 +52,10 @@ def append(connection: sa.Connection, study: str, phase: int, seq: int, entries:
         )
 
 
-def read(connection: sa.Connection, study: str, phase: int) -> list[Event]:
-    """The events of one phase, in order."""
+def read(connection: sa.Connection, study: str, phase: int) -> Iterator[Event]:
+    """The events of one phase, in order, one after the other: all at once would take ten times a session's memory."""
     wanted = sa.select(events.c.body).where(events.c.study == study, events.c.phase == phase).order_by(events.c.seq)
-    return [json.loads(body) for body in connection.scalars(wanted)]
+    return (json.loads(body) for body in connection.scalars(wanted))
 
 
 def rows(connection: sa.Connection, study: str) -> list[sa.RowMapping]:
@@ -160,15 +160,9 @@ def _tell(session: Session, message: sa.RowMapping) -> None:
         session.undo(number)
     elif message["said"] not in ("skip", "tie") and message["late"]:
         # The study counts stages as evaluated a moment before the session does, and the judge was told by the study.
-        session.tell(number, int(_answer(message) or 0), judge=judge, late=True)
+        session.tell(number, cast("Any", meaning(message, message["said"])), judge=judge, late=True)
     else:
-        file_answer(session, number, _answer(message), judge=judge)
-
-
-def _answer(message: sa.RowMapping) -> Answer:
-    """What the word of a message means to the session."""
-    first, second = message["first"], message["second"]
-    return read_answer(message["said"], (first,) if second is None else (first, second))
+        file_answer(session, number, meaning(message, message["said"]), judge=judge)
 
 
 def _event_of_earlier_phase(message: sa.RowMapping) -> Event:
@@ -177,7 +171,7 @@ def _event_of_earlier_phase(message: sa.RowMapping) -> Event:
     event: Event = {"id": message["number"], "judge": message["judge"]}
     if message["said"] in ("skip", "tie"):
         return {"event": message["said"], **event}
-    return {"event": "answer", "answer": _answer(message), **event} | ({"late": True} if message["late"] else {})
+    return {"event": "answer", "answer": as_logged(message), **event} | ({"late": True} if message["late"] else {})
 
 
 def _mark_ingested(connection: sa.Connection, ingested: Sequence[tuple[sa.RowMapping, int]]) -> None:
@@ -208,6 +202,8 @@ _not_in_log = (
         questions.c.phase,
         questions.c.first,
         questions.c.second,
+        questions.c.others,
+        questions.c.top,
         _follows_quarantined.label("follows_quarantined"),
     )
     .join(questions, questions.c.id == messages.c.question)

@@ -17,6 +17,8 @@ import json
 import logging
 import math
 import secrets
+import time
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +29,7 @@ from surepick.errors import InvalidInput
 from surepick.identify import CannotClose, Verdict
 from surepick.session import Question, Session
 from surepick.store import log
+from surepick.store.answers import question_columns
 from surepick.store.database import UNAVAILABLE, Database, lock_studies
 from surepick.store.schema import (
     FORECAST_LEASE,
@@ -38,7 +41,7 @@ from surepick.store.schema import (
     questions,
     studies,
 )
-from surepick.store.supply import judges_present, questions_wanted, studies_due
+from surepick.store.supply import READY, judges_present, questions_wanted, studies_due
 
 LEASE_SECONDS = 5.0
 """A planner that is silent for this long has lost its studies; `Planner.renew` is called several times within it."""
@@ -50,7 +53,10 @@ EXHAUSTED_SECONDS = 10.0
 """A judge who has had all that helps is asked again after this long at the earliest."""
 
 EVALUATION_SHARE = 0.2
-"""Evaluating the evidence between plans takes at most this share of the time."""
+"""Evaluating the evidence between plans takes at most this share of the time ..."""
+
+EVALUATION_SECONDS = 0.5
+"""... and comes at most this often: it is for the dashboard, and a plan that finds the verdict publishes it anyway."""
 
 SHOWN_RIVALS = 20
 """Closest rivals whose evidence is kept for the chart of its growth."""
@@ -91,6 +97,8 @@ class StudyLease:
     """No evaluation before this time."""
     plan_seconds: float = 0.0
     """How long it took to plan the last questions."""
+    running: bool = True
+    """Whether judges may be given questions, as of the last transaction."""
     waits: bool = False
     """Whether nothing can be planned before further answers are ingested."""
     exhausted_since: float | None = None
@@ -103,13 +111,31 @@ class StudyLease:
 
 
 class Planner:
-    """Plans studies, one after the other; `round` is called again and again."""
+    """Plans studies, one after the other; `round` is called again and again.
 
-    def __init__(self, database: Database, *, name: str | None = None, linger: float = 0.0) -> None:
+    Every `survey` seconds all studies are looked at; in between only those with messages, expired questions or waiting
+    judges. With hundreds of open studies the others would cost most of the time. They also come last, and after
+    `share` seconds of them the next round looks first whether somebody waits by now: after a restart all studies are to
+    be replayed and planned at once.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        name: str | None = None,
+        linger: float = 0.0,
+        survey: float = 0.0,
+        share: float = math.inf,
+    ) -> None:
         self.name = name or secrets.token_urlsafe(9)
+        self._survey = survey
+        self._share = share
+        self._unhurried: dict[str, None] = {}  # studies to look at when nobody waits, in this order
         self._linger = linger  # seconds that messages wait, so that several enter the log in one transaction
         self._database = database
-        self._clock = database.now
+        self._round_began: tuple[float, float] | None = None  # by the database's clock, and by `_tick`
+        self._surveyed = -math.inf
         self._held: dict[str, StudyLease] = {}
         self._retry_from: dict[str, float] = {}
         self._last_round = math.inf  # so that the first round looks for times that are still to come
@@ -117,18 +143,31 @@ class Planner:
     def round(self) -> bool:
         """Plan every study that has work, once; whether there was any."""
         with self._database.reading() as connection:
-            now = self._clock(connection)
-        if now < self._last_round:
-            self._set_back(now)
-        self._last_round = now
-        with self._database.reading() as connection:
-            messages_due, questions_due = studies_due(connection, self.name, now, self._linger)
-        trouble: Exception | None = None
-        waiting = {study for study, lease in self._held.items() if lease.waits}
-        evaluation_due = {study for study, lease in self._held.items() if lease.evaluation_due(now)}
+            now = self._database.now(connection)
+            if now < self._last_round:
+                self._set_back(now)
+            self._last_round = now
+            self._round_began = now, self._tick()
+            everywhere = not 0 <= now - self._surveyed < self._survey
+            if everywhere:
+                self._surveyed = now
+            due = studies_due(connection, self.name, now, self._linger, everywhere)
         failed = {study for study, until in self._retry_from.items() if until > now}
-        due = (messages_due | (questions_due - waiting) | evaluation_due) - failed
-        for study in sorted(due):
+        waiting = failed | {study for study, lease in self._held.items() if lease.waits}
+        urgent = (due.messages - failed) | (due.waited_for - waiting)
+        if everywhere:
+            # Each planner in an order of its own: then they seldom try to claim the same study.
+            low = sorted(due.low - waiting, key=lambda study: zlib.crc32(f"{self.name} {study}".encode()))
+            left = [study for study in self._unhurried if study in due.low]
+            self._unhurried = dict.fromkeys([*left, *low])
+        evaluated = {study: None for study, lease in self._held.items() if lease.evaluation_due(now)}
+        unhurried = [study for study in evaluated | self._unhurried if study not in urgent and study not in failed]
+        trouble: Exception | None = None
+        begun = self._tick()
+        for place, study in enumerate([*sorted(urgent), *unhurried]):
+            if place > len(urgent) and self._tick() - begun > self._share:  # at least one of them in every round
+                break
+            self._unhurried.pop(study, None)
             try:
                 self._plan_study(study)
             except Overtaken:
@@ -142,12 +181,23 @@ class Planner:
                 self._retry_from[study] = now + 60.0
         for study, lease in list(self._held.items()):
             # One that waits for answers would be claimed and replayed again at once, so it is kept.
-            if lease.touched < now - IDLE_SECONDS and study not in questions_due:
+            if everywhere and lease.touched < now - IDLE_SECONDS and study not in due.low:
                 del self._held[study]
                 release(self._database, self.name, study)
         if trouble is not None:
             raise trouble  # after all studies had their turn
-        return bool(due)
+        return bool(urgent or unhurried)
+
+    def _now(self) -> float:
+        """About the database's time; asking the database during a round would take a transaction each time."""
+        if self._round_began is None:
+            return self._database.now()
+        began, tick = self._round_began
+        return began + self._tick() - tick
+
+    def _tick(self) -> float:
+        """A clock for durations that takes no transaction."""
+        return (self._database.clock or time.monotonic)()
 
     def _set_back(self, now: float) -> None:
         """The clock was set back: deadlines set before would pass much too late, so they are moved back with it."""
@@ -163,17 +213,17 @@ class Planner:
             with self._database.writing(durable=False) as connection:
                 ours = (studies.c.planner == self.name, studies.c.id.in_(held))
                 PLANNER_LEASE.lock(connection, *ours)
-                PLANNER_LEASE.extend(connection, *ours, until=self._clock(connection) + LEASE_SECONDS)
+                PLANNER_LEASE.extend(connection, *ours, until=self._database.now(connection) + LEASE_SECONDS)
 
     def _plan_study(self, study: str) -> None:
         lease = self._claim(study)
         if lease is None:
             return
-        lease.touched = self._clock()
+        lease.touched = self._now()
         try:
             self._ingest(study, lease)
             self._top_up(study, lease)
-            if lease.evaluation_due(self._clock()):
+            if lease.evaluation_due(self._now()):
                 self._evaluate(study, lease)
         except log.SessionBroken as broken:
             self._held.pop(study, None)
@@ -186,7 +236,7 @@ class Planner:
 
     def _claim(self, study: str) -> StudyLease | None:
         """The study, if it is available; its log is replayed unless this planner held it all the time."""
-        now = self._clock()
+        now = self._now()
         lease = self._held.get(study)
         if lease is not None and now < lease.trusted_until:
             return lease  # saves a transaction; `_lock` checks the term anyway before anything is written
@@ -214,6 +264,7 @@ class Planner:
         known = (self.name, lease.term, lease.head, lease.evaluated_stages)
         if (row.planner, row.term, row.head, row.evaluated_stages) != known:
             raise Overtaken
+        lease.running = row.state == "running"
 
     def _ingest(self, study: str, lease: StudyLease) -> None:
         """Append judges' messages and expired questions to the log; count the stages that are answered by that."""
@@ -225,7 +276,7 @@ class Planner:
         session = lease.session
         with self._database.writing(durable=False) as connection:
             self._lock(connection, study, lease)
-            now = self._clock(connection)
+            now = self._database.now(connection)
             head, everything = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
             # New answers may make new questions worth asking. Not after every answer: it costs a plan for each judge.
             if lease.exhausted_since is not None and now - lease.exhausted_since > EXHAUSTED_SECONDS:
@@ -243,35 +294,35 @@ class Planner:
 
     def _top_up(self, study: str, lease: StudyLease) -> None:
         """Plan as many questions as are wanted."""
-        if lease.session.final is not None or lease.waits:
+        if lease.session.final is not None or lease.waits or not lease.running:
+            return
+        if lease.session.repeats == "once":
+            self._ask_judges(study, lease)
             return
         with self._database.reading() as connection:
-            now = self._clock(connection)
-            repeats, slow = lease.session.repeats, lease.plan_seconds
-            wanted = questions_wanted(connection, study, lease.phase, now, slow, repeats)
+            wanted = questions_wanted(connection, study, lease.phase, self._now(), lease.plan_seconds)
         if wanted < 1:
             return
-        notice, asked, begun = "", [], self._clock()
-        if repeats == "once":
-            self._ask_judges(study, lease, wanted)
-            lease.plan_seconds = self._clock() - begun
-            return
+        notice, asked, begun = "", [], self._tick()
         try:
             asked = lease.session.ask(wanted)
         except CannotClose as error:
             notice = str(error)
-        lease.plan_seconds = max(0.0, self._clock() - begun)
+        lease.plan_seconds = max(0.0, self._tick() - begun)
         lease.waits = len(asked) < wanted
         self._publish(study, lease, asked, lease.session.final, notice=notice)
 
-    def _ask_judges(self, study: str, lease: StudyLease, wanted: int) -> None:
+    def _ask_judges(self, study: str, lease: StudyLease) -> None:
         """The same where no judge is asked the same twice: for each judge who is there, what that judge has not had.
 
-        While nobody is there, `wanted` questions are ready for whoever comes.
+        While nobody is there, a few questions are ready for whoever comes.
         """
         session = lease.session
         with self._database.reading() as connection:
-            needs = judges_present(connection, study, lease.phase, self._clock(connection), session)
+            needs = judges_present(connection, study, lease.phase, self._now(), session)
+        wanted = 0 if needs.had else READY - needs.ready
+        if wanted < 1 and not needs.wishes and not needs.unclaimable:
+            return
         for number in needs.unclaimable:
             session.skip(number)
         asked: list[Question] = []
@@ -280,29 +331,31 @@ class Planner:
             had = set(needs.had[judge])
             for _ in range(wishes):
                 new = session.ask(1, without=had)
-                had |= {question.measurement for question in new}
+                if not session.problem.inputs:  # the same pair on another input is another question
+                    had |= {question.measurement for question in new}
                 asked += new
             exhausted[judge] = session.exhausted
-        if not needs.had:
+        if wanted > 0:
             asked = session.ask(wanted)
         # It waits for answers only if questions are out with judges. Ready ones that nobody can take are withdrawn
         # soon, and a judge for whom nothing is left does not keep a new one waiting.
         lease.waits = bool(needs.wishes) and not (asked or needs.ready or any(exhausted.values()))
         if any(exhausted.values()):
-            lease.exhausted_since = lease.exhausted_since or self._clock()
+            lease.exhausted_since = lease.exhausted_since or self._now()
         self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=needs.unclaimable)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
-        begun = self._clock()
+        begun = self._tick()
         try:
             verdict = lease.session.verdict()
         except CannotClose:
             verdict = None
         lease.stages_at_evaluation = lease.evaluated_stages
-        lease.evaluate_from = self._clock() + (self._clock() - begun) / EVALUATION_SHARE
         if verdict is not None:
             self._publish(study, lease, [], verdict)
+        rest = max((self._tick() - begun) / EVALUATION_SHARE, EVALUATION_SECONDS)
+        lease.evaluate_from = self._now() + rest
 
     def _publish(
         self,
@@ -331,7 +384,7 @@ class Planner:
         # A final verdict must not be shown and then lost: judges were told that the study is over.
         with self._database.writing(durable=verdict is not None and verdict.status.final) as connection:
             self._lock(connection, study, lease)
-            now = self._clock(connection)
+            now = self._database.now(connection)
             log.append(connection, study, lease.phase, lease.head, entries, now)
             if asked:
                 connection.execute(
@@ -352,7 +405,7 @@ class Planner:
         lease.head, lease.written = head, len(lease.session.log)
 
     def _update(self, connection: sa.Connection, study: str, **changes: Any) -> None:
-        until = self._clock(connection) + LEASE_SECONDS
+        until = self._database.now(connection) + LEASE_SECONDS
         PLANNER_LEASE.extend(connection, studies.c.id == study, until=until, **changes)
 
 
@@ -406,8 +459,7 @@ def _question_row(study: str, phase: int, question: Question, now: float) -> dic
         "phase": phase,
         "number": question.id,
         "stage": question.stage,
-        "first": question.first,
-        "second": question.second,
+        **question_columns(question),
         "measurement": question.measurement,
         "planned": now,
         "answered": False,
@@ -429,7 +481,7 @@ def _record_evaluation(
 
 
 _position = sa.select(
-    studies.c.planner, studies.c.term, studies.c.phase, studies.c.head, studies.c.evaluated_stages
+    studies.c.planner, studies.c.term, studies.c.state, studies.c.phase, studies.c.head, studies.c.evaluated_stages
 ).where(studies.c.id == sa.bindparam("the_study"))
 
 _withdraw = (

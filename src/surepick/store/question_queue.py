@@ -13,12 +13,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import sqlalchemy as sa
 
-from surepick.answer import PAIR_WORDS, SINGLE_WORDS
 from surepick.errors import InvalidInput, SurepickError
+from surepick.store import answers
 from surepick.store.database import Conflict, Database, Forbidden, NotFound, lock_studies
 from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
@@ -128,6 +129,7 @@ def lease_questions(
     }
     had = _had_before(connection, people["wanted"], [row for study in once for row in ready.get(study, ())])
     claims: dict[str, tuple[str, float]] = {}
+    said_before: list[dict[str, Any]] = []
     wishes: dict[str, int] = {}
     results: list[LeasedQuestions | SurepickError] = []
     for request in requests:
@@ -140,14 +142,22 @@ def lease_questions(
             results.append(LeasedQuestions((), open=row["goes_on"], until=(), study=row))
         else:
             mine, pool = held.setdefault(request.judge, []), ready.get(request.study, [])
-            seen = had[request.judge] | {question["measurement"] for question in mine}
+            seen = had[request.judge] | {_asked_of(question) for question in mine}
+            met = _met_in_sets(connection, request, row["phase"], pool) if request.study in once else set[Pair]()
             for question in list(pool):
                 if len(mine) >= request.n:
                     break
-                if request.study not in once or question["measurement"] not in seen:
-                    seen.add(question["measurement"])
+                if request.study not in once or not (_asked_of(question) in seen or met & _pairs(question)):
+                    seen.add(_asked_of(question))
+                    met |= _pairs(question)
                     mine.append(question)
                     pool.remove(question)
+                elif question["input"] is not None:
+                    again = _said_before(connection, request, question)
+                    if again is not None:
+                        claims[question["id"]] = (request.judge, now + float(json.loads(row["settings"])["lease"]))
+                        said_before.append(_message_row(request, again, now))
+                        pool.remove(question)
             given = tuple(mine[: request.n])
             until = tuple(_deadline(question, float(json.loads(row["settings"])["lease"]), now) for question in given)
             claims |= {question["id"]: (request.judge, end) for question, end in zip(given, until, strict=True)}
@@ -155,6 +165,8 @@ def lease_questions(
             done = bool(row["exhausted"] and not given)
             results.append(LeasedQuestions(given, open=True, until=until, study=row, exhausted=done))
     QUESTION_LEASE.claim_locked(connection, claims, leased_at=sa.func.coalesce(questions.c.leased_at, now))
+    if said_before:
+        connection.execute(sa.insert(messages), said_before)
     # Tells the planner how many questions it would take to serve every judge who waits. Not written at every attempt:
     # a judge who waits makes ten of them in a second.
     changed = [
@@ -168,17 +180,62 @@ def lease_questions(
     return results
 
 
+Asked = tuple[int, str | None]
+"""What a judge may remember of a question: the items, and the input whose outputs were shown."""
+
+
+def _asked_of(question: sa.RowMapping) -> Asked:
+    return question["measurement"], question["input"]
+
+
+Pair = frozenset[str]
+"""Two items that were shown together."""
+
+
+def _pairs(question: sa.RowMapping) -> set[Pair]:
+    """The pairs of items that a question about a set compares; none for other questions."""
+    if question["others"] is None:
+        return set()
+    shown = (question["first"], question["second"], *json.loads(question["others"]))
+    return set(map(frozenset, combinations(shown, 2)))
+
+
+def _met_in_sets(
+    connection: sa.Connection, request: LeaseQuestions, phase: int, pool: Sequence[sa.RowMapping]
+) -> set[Pair]:
+    """Items that this judge was shown together, held questions included, if the study is about sets."""
+    if not any(question["others"] is not None for question in pool):
+        return set()
+    known = {"the_study": request.study, "the_phase": phase, "the_judge": request.judge}
+    return set().union(*map(_pairs, connection.execute(_sets_of_judge, known).mappings()))
+
+
+def _said_before(connection: sa.Connection, request: LeaseQuestions, question: sa.RowMapping) -> RecordedMessage | None:
+    """What this judge said to the same outputs before, as a message about this question; None if they hold it now.
+
+    They are not shown them again, and the first answer stands for this one too. To leave the question to another judge
+    instead would let what is asked of whom depend on the input, and the claim is about the mean over all inputs.
+    """
+    known = {"the_study": request.study, "the_phase": question["phase"], "the_judge": request.judge}
+    asked = {"the_measurement": question["measurement"], "the_input": question["input"]}
+    row = connection.execute(_earlier, known | asked).first()
+    if row is None or row.said == "undo":
+        return None
+    said = row.said if row.first == question["first"] else answers.turned_word(row.said)
+    return RecordedMessage(question["id"], said, 0)
+
+
 def _had_before(
     connection: sa.Connection, people: Sequence[str], ready: Sequence[sa.RowMapping]
-) -> dict[str, set[int]]:
-    """For each of these judges the measurements, among those of ready questions, that the judge has had."""
-    had: dict[str, set[int]] = {judge: set() for judge in people}
+) -> dict[str, set[Asked]]:
+    """For each of these judges what they have had, among the measurements of ready questions."""
+    had: dict[str, set[Asked]] = {judge: set() for judge in people}
     phases = {(row["study"], row["phase"]) for row in ready}
     for study, phase in sorted(phases):
         asked = sorted({row["measurement"] for row in ready if row["study"] == study})
         known = {"the_study": study, "the_phase": phase, "people": people, "asked": asked}
-        for judge, measurement in connection.execute(_had, known):
-            had[judge].add(measurement)
+        for judge, measurement, given in connection.execute(_had, known):
+            had[judge].add((measurement, given))
     return had
 
 
@@ -215,9 +272,10 @@ def _fit(request: SubmitAnswer, question: Any, recorded: list[RecordedMessage]) 
         return NotFound(f"Question {request.question!r} was not handed out to you in this study.")
     if question.revoked:
         return Forbidden("This judge's link was revoked.")
-    words = SINGLE_WORDS if question.second is None else PAIR_WORDS
-    if request.said not in words:
-        return InvalidInput(f"The answer to this question must be one of {', '.join(words)}, got {request.said!r}.")
+    try:
+        said = answers.kept_word(question._mapping, request.said)
+    except InvalidInput as error:
+        return error
     record = [message.said for message in recorded]
     last = record[-1] if record else None
     # Without a turn the message may be new or sent again. After an undo both would look alike, so the turn is required.
@@ -226,21 +284,19 @@ def _fit(request: SubmitAnswer, question: Any, recorded: list[RecordedMessage]) 
         if last == "undo":
             return Conflict(f"This question was undone; say that this is its turn {len(record)} to answer it again.")
         since = len(record) - record[::-1].index("undo") if "undo" in record else 0
-        late = last == "skip" and request.said not in ("skip", "tie")
-        again = record.index(request.said, since) if request.said in record[since:] else max(len(record) - 1, 0)
+        late = last == "skip" and said not in ("skip", "tie")
+        again = record.index(said, since) if said in record[since:] else max(len(record) - 1, 0)
         turn = len(record) if late else again
     if turn < len(record):
-        if record[turn] == request.said:
+        if record[turn] == said:
             return recorded[turn]
-        return Conflict(
-            f"This question has the answer {record[turn]!r} already and now got {request.said!r}; undo the first."
-        )
-    if turn > len(record) or (last not in (None, "undo") and not (last == "skip" and request.said != "tie")):
+        return Conflict(f"This question has the answer {record[turn]!r} already and now got {said!r}; undo the first.")
+    if turn > len(record) or (last not in (None, "undo") and not (last == "skip" and said != "tie")):
         return Conflict(f"Turn {turn} of this question does not follow what is on record; its next is {len(record)}.")
     if question.state not in ("running", "paused"):
         return Conflict(f"This study is {question.state} and takes no more answers.")
     late = question.decided is not None or question.phase != question.current or question.stage < question.evaluated
-    return RecordedMessage(request.question, request.said, turn, late)
+    return RecordedMessage(request.question, said, turn, late)
 
 
 def undo_answers(
@@ -277,7 +333,7 @@ def _undo(connection: sa.Connection, request: UndoAnswer, now: float) -> Recorde
     return undone
 
 
-def _message_row(request: SubmitAnswer | UndoAnswer, recorded: RecordedMessage, now: float) -> dict[str, Any]:
+def _message_row(request: JudgeRequest, recorded: RecordedMessage, now: float) -> dict[str, Any]:
     return {
         "question": recorded.question,
         "turn": recorded.turn,
@@ -361,7 +417,27 @@ _ready = (
     .with_for_update(skip_locked=True)
 )
 
-_had = sa.select(questions.c.judge, questions.c.measurement).where(
+_sets_of_judge = sa.select(questions.c.first, questions.c.second, questions.c.others).where(
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    questions.c.judge == sa.bindparam("the_judge"),
+)
+
+_earlier = (
+    sa.select(messages.c.said, questions.c.first)
+    .join(questions, questions.c.id == messages.c.question)
+    .where(
+        questions.c.study == sa.bindparam("the_study"),
+        questions.c.phase == sa.bindparam("the_phase"),
+        questions.c.judge == sa.bindparam("the_judge"),
+        questions.c.measurement == sa.bindparam("the_measurement"),
+        questions.c.input == sa.bindparam("the_input"),
+    )
+    .order_by(messages.c.id.desc())
+    .limit(1)
+)
+
+_had = sa.select(questions.c.judge, questions.c.measurement, questions.c.input).where(
     questions.c.study == sa.bindparam("the_study"),
     questions.c.phase == sa.bindparam("the_phase"),
     questions.c.judge.in_(sa.bindparam("people", expanding=True)),
@@ -373,9 +449,13 @@ _asked = (
         questions.c.id,
         questions.c.study,
         questions.c.judge,
+        questions.c.first,
         questions.c.second,
+        questions.c.others,
+        questions.c.top,
         questions.c.phase,
         questions.c.stage,
+        studies.c.settings,
         studies.c.state,
         studies.c.decided,
         studies.c.phase.label("current"),

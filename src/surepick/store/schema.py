@@ -25,10 +25,38 @@ server = sa.Table(
     comment="What all processes on this database share, such as the secret that signs links.",
 )
 
+members = sa.Table(
+    "members",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("project", sa.Text, comment="Null: all projects."),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("email", sa.Text, nullable=False, comment="For logging in by OpenID Connect; may be empty."),
+    sa.Column("role", sa.Text, nullable=False, comment="viewer, editor or owner."),
+    sa.Column("token_hash", sa.Text, nullable=False, unique=True),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("revoked", sa.Boolean, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("member", sa.Text, nullable=False, comment="Empty: whoever has the service's own token."),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("project", sa.Text, index=True, comment="Of what it is about, else of the member; null: all."),
+    sa.Column("action", sa.Text, nullable=False, comment="Method and route."),
+    sa.Column("target", sa.Text, nullable=False, comment="The path asked for, which has the ids."),
+    sa.Column("request", sa.Text, nullable=False, comment="The id of the request, as in the logs."),
+    sa.Column("status", sa.Integer, comment="Of the response; null where the process died before it."),
+)
+
 studies = sa.Table(
     "studies",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("project", sa.Text, nullable=False, server_default="default", index=True),
     sa.Column("title", sa.Text, nullable=False),
     sa.Column("settings", sa.Text, nullable=False, comment="JSON: kind, policy, seed, lease, budget as asked for."),
     sa.Column("state", sa.Text, nullable=False, comment="running, paused, closed or archived."),
@@ -46,6 +74,7 @@ studies = sa.Table(
     sa.Column("forecast", sa.Text, comment="JSON: simulated number of answers left after `at`."),
     sa.Column("forecast_until", sa.Float, nullable=False, comment="No new forecast is computed before this time."),
     sa.Column("notice", sa.Text, nullable=False, comment="Why planning cannot go on, as a sentence; usually empty."),
+    sa.Column("shared_link", sa.Text, comment="JSON of `invitations.SharedLink`; null if there never was one."),
     sa.Column("planner", sa.Text, comment="Name of the planner that holds the lease."),
     sa.Column("planner_until", sa.Float, nullable=False),
     sa.Column("term", sa.Integer, nullable=False, comment="Grows whenever another planner takes over."),
@@ -65,6 +94,26 @@ items = sa.Table(
     sa.Column("removed", sa.Boolean, nullable=False),
 )
 
+inputs = sa.Table(
+    "inputs",
+    metadata,
+    sa.Column("study", sa.ForeignKey("studies.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("place", sa.Integer, nullable=False),
+    sa.Column("text", sa.Text, nullable=False, comment="What systems were given, as judges see it."),
+    sa.Column("weight", sa.Float, comment="How often it is drawn, relative to the others; null for equally often."),
+    comment="Of studies that compare systems on a test set.",
+)
+
+outputs = sa.Table(
+    "outputs",
+    metadata,
+    sa.Column("study", sa.ForeignKey("studies.id"), primary_key=True),
+    sa.Column("input", sa.Text, primary_key=True),
+    sa.Column("item", sa.Text, primary_key=True, comment="The system."),
+    sa.Column("text", sa.Text, nullable=False),
+)
+
 images = sa.Table(
     "images",
     metadata,
@@ -82,9 +131,18 @@ judges = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("revoked", sa.Boolean, nullable=False),
+    sa.Column("until", sa.Float, nullable=False, server_default="0", comment="When the judge's link expires."),
+    sa.Column("visitor", sa.Boolean, nullable=False, server_default=sa.false(), comment="Came by the shared link."),
     sa.Column("wanted", sa.Integer, nullable=False, server_default="0", comment="Questions asked for in vain ..."),
     sa.Column("wanted_at", sa.Float, nullable=False, server_default="0", comment="... and when that was."),
     sa.Column("exhausted", sa.Boolean, nullable=False, server_default=sa.false(), comment="Had all that helps."),
+)
+
+sa.Index(
+    "judges_waiting",
+    judges.c.wanted_at,
+    sqlite_where=judges.c.wanted > 0,
+    postgresql_where=judges.c.wanted > 0,
 )
 
 questions = sa.Table(
@@ -97,7 +155,10 @@ questions = sa.Table(
     sa.Column("stage", sa.Integer, nullable=False),
     sa.Column("first", sa.Text, nullable=False),
     sa.Column("second", sa.Text, comment="Null for a yes/no question."),
-    sa.Column("measurement", sa.Integer, nullable=False, comment="The same for the same question asked again."),
+    sa.Column("others", sa.Text, comment="JSON: items shown after the second; null where there are none."),
+    sa.Column("top", sa.Integer, comment="Places asked for; null for two items or one."),
+    sa.Column("input", sa.Text, comment="The input whose outputs are compared, in a study of systems."),
+    sa.Column("measurement", sa.BigInteger, nullable=False, comment="The same for the same question asked again."),
     sa.Column("planned", sa.Float, nullable=False, comment="When it was ready."),
     sa.Column("judge", sa.Text, comment="Null until it is handed out."),
     sa.Column("leased_at", sa.Float),
@@ -136,7 +197,7 @@ messages = sa.Table(
     sa.Column("turn", sa.Integer, nullable=False, comment="Of the messages about one question, from 0."),
     sa.Column("study", sa.Text, nullable=False),
     sa.Column("judge", sa.Text, nullable=False),
-    sa.Column("said", sa.Text, nullable=False, comment="a, b, yes, no, tie, skip or undo."),
+    sa.Column("said", sa.Text, nullable=False, comment="A word of `answers.words_for`, or undo."),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("late", sa.Boolean, nullable=False, comment="It came after its stage was evaluated: it does not count."),
     sa.Column("seq", sa.Integer, comment="Its event in the log; null until it is there, negative where there is none."),
@@ -158,6 +219,17 @@ sa.Index(
     postgresql_where=messages.c.quarantine.is_not(None),
 )
 sa.Index("messages_of_judge", messages.c.study, messages.c.judge, messages.c.id)
+
+comments = sa.Table(
+    "comments",
+    metadata,
+    sa.Column("question", sa.ForeignKey("questions.id"), primary_key=True),
+    sa.Column("study", sa.Text, nullable=False, index=True),
+    sa.Column("judge", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    comment="What judges wrote about questions; no answer depends on it.",
+)
 
 events = sa.Table(
     "events",
@@ -184,8 +256,10 @@ streams = sa.Table(
     "streams",
     metadata,
     sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("project", sa.Text, nullable=False, server_default="default", index=True),
     sa.Column("title", sa.Text, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
+    sa.Column("tokens", sa.Integer, nullable=False, server_default="0", comment="How often the token was changed."),
     sa.Column("head", sa.Integer, nullable=False, comment="Events in the log."),
     sa.Column("decisions", sa.Integer, nullable=False),
     sa.Column("answered", sa.Integer, nullable=False, comment="Decisions whose reward was told or given up."),

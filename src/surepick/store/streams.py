@@ -20,6 +20,7 @@ from surepick.errors import InvalidInput, SurepickError
 from surepick.session import ContextualSession
 from surepick.session.contextual import Decision, Order, header
 from surepick.store.database import Conflict, Database, NotFound
+from surepick.store.members import DEFAULT_PROJECT
 from surepick.store.schema import stream_events, streams
 
 Line = dict[str, Any]
@@ -85,12 +86,13 @@ def create(
     seed: int,
     now: float,
     patience: float | None = None,
+    project: str = DEFAULT_PROJECT,
 ) -> str:
     """Create a stream; returns its id. A reward that has not come after `patience` seconds is given up."""
     stream = secrets.token_urlsafe(9)
     connection.execute(
         sa.insert(streams).values(
-            id=stream, title=title, created=now, head=0, decisions=0, answered=0, patience=patience
+            id=stream, project=project, title=title, created=now, head=0, decisions=0, answered=0, patience=patience
         ),
     )
     _append(connection, stream, 0, [header(policy, dimension, seed, order)], secrets.token_urlsafe(9), now)
@@ -106,9 +108,19 @@ def get(connection: sa.Connection, stream: str) -> sa.RowMapping:
     return row
 
 
-def every(connection: sa.Connection) -> list[sa.RowMapping]:
-    """All streams, the newest first."""
-    return list(connection.execute(sa.select(streams).order_by(streams.c.created.desc())).mappings())
+def rotate_token(connection: sa.Connection, stream: str) -> int:
+    """Make the stream's token invalid; the number of the next one."""
+    get(connection, stream)
+    changed = sa.update(streams).where(streams.c.id == stream).values(tokens=streams.c.tokens + 1)
+    return int(connection.execute(changed.returning(streams.c.tokens)).scalar_one())
+
+
+def every(connection: sa.Connection, project: str | None = None) -> list[sa.RowMapping]:
+    """All streams of a project, or of all projects, the newest first."""
+    wanted = sa.select(streams).order_by(streams.c.created.desc())
+    if project is not None:
+        wanted = wanted.where(streams.c.project == project)
+    return list(connection.execute(wanted).mappings())
 
 
 def start_of(connection: sa.Connection, stream: str) -> Line:

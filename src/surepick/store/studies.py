@@ -2,10 +2,11 @@
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
@@ -15,10 +16,13 @@ from surepick.io.items import Kind
 from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.session.repeats import Repeats
-from surepick.store import log
+from surepick.store import log, systems
 from surepick.store.database import Conflict, NotFound, lock_studies
+from surepick.store.members import DEFAULT_PROJECT
+from surepick.store.plannable import require_plannable, require_size
 from surepick.store.schema import (
     QUESTION_LEASE,
+    comments,
     evaluations,
     events,
     images,
@@ -30,6 +34,9 @@ from surepick.store.schema import (
 )
 
 State = Literal["running", "paused", "closed", "archived"]
+
+AnswerForm = Literal["choose", "grade", "pick", "rank"]
+"""How a question is answered: which of two (or yes/no), how much better, the best of several, or their order."""
 
 CHANGES: dict[State, tuple[State, ...]] = {
     "running": ("paused", "closed"),
@@ -82,10 +89,36 @@ class StudyOptions:
     """Seconds a judge has for a question before it is skipped."""
     seed: int | None = None
     """Drawn at random unless given."""
+    blind: bool = False
+    """Whether names and labels are kept from judges."""
+    show: int = 2
+    """Items that a question shows."""
+    answer: AnswerForm = "choose"
+    instructions: str = ""
+    """Markdown that judges can read beside the question."""
+    prepared: tuple[str, ...] = ()
+    """What was done to the items before the first question, in sentences (`surepick.io.items.Preparation`)."""
 
 
-def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
-    """The identification problem for these items and this kind of question."""
+def problem_of(
+    kind: Kind,
+    candidates: Sequence[Item],
+    *,
+    show: int = 2,
+    answer: AnswerForm = "choose",
+    inputs: Sequence[systems.Input] = (),
+) -> Problem:
+    """The identification problem for these items, or systems on inputs, and this kind of question."""
+    if inputs and (kind != "pairs" or answer in ("pick", "rank")):
+        raise InvalidInput(
+            "Systems are compared two at a time on an input; leave out kind and show, or ask for grades."
+        )
+    if answer in ("pick", "rank") and kind != "pairs":
+        raise InvalidInput(f"A question that asks for a {answer} compares items, so kind must be pairs, got {kind!r}.")
+    if show != 2 and answer not in ("pick", "rank"):
+        raise InvalidInput(f"To show {show} items at once, answer must be pick or rank, got {answer!r}.")
+    if answer == "grade" and kind != "pairs":
+        raise InvalidInput(f"Grades compare two items, so kind must be pairs, got {kind!r}.")
     if len(candidates) < 2:
         raise InvalidInput(f"A study needs at least two items to choose from, got {len(candidates)}.")
     lengths = {None if item.features is None else len(item.features) for item in candidates}
@@ -99,7 +132,19 @@ def problem_of(kind: Kind, candidates: Sequence[Item]) -> Problem:
         "items": Problem.from_items,
         "both": Problem.from_pairs_and_items,
     }
-    problem = build[kind](given, names=None if bare else names)
+    if inputs:
+        weights = [one.weight for one in inputs]
+        problem = Problem.from_systems(
+            given,
+            [one.name for one in inputs],
+            names=None if bare else names,
+            weights=None if None in weights else np.array(weights),
+        )
+    elif answer in ("pick", "rank"):
+        form: Any = answer
+        problem = Problem.from_sets(given, show=show, answer=form, names=None if bare else names)
+    else:
+        problem = build[kind](given, names=None if bare else names)
     problem.require_identifiable()
     return problem
 
@@ -112,28 +157,62 @@ def _policy(problem: Problem, wanted: StudyOptions) -> Any:
     return policy_named(name or policy_for(problem, wanted.assume or default_assumption(problem)).name, **options)
 
 
-def create(
-    connection: sa.Connection, wanted: StudyOptions, candidates: Sequence[Item], pictures: Iterable[Image], now: float
-) -> str:
-    """Create a study; returns its id."""
-    study = secrets.token_urlsafe(9)
-    problem = problem_of(wanted.kind, candidates)
+def new_session(
+    wanted: StudyOptions, candidates: Sequence[Item], outputs: systems.SystemOutputs | None = None
+) -> Session:
+    """The session of a study to be created; may take seconds, so not inside a transaction."""
+    if wanted.blind and outputs is None:
+        _require_content(candidates)
+    inputs = () if outputs is None else outputs.inputs
+    problem = problem_of(wanted.kind, candidates, show=wanted.show, answer=wanted.answer, inputs=inputs)
     policy = _policy(problem, wanted)
     repeats = wanted.repeats or ("once" if policy.name in LADDER_POLICIES and compares(problem) else "independent")
-    if repeats == "spaced":
-        raise InvalidInput("repeats='spaced' is for one person; a study with several judges takes once or independent.")
+    if repeats in ("spaced", "tested"):
+        raise InvalidInput(
+            f"repeats={repeats!r} is for one judge; a study with several judges takes once or independent."
+        )
+    require_size(problem, policy)
     seed = secrets.randbits(31) if wanted.seed is None else wanted.seed
     session = Session(problem, policy, repeats=repeats, seed=seed)
+    if wanted.answer == "grade" and not session.takes_scores:
+        raise InvalidInput(f"The policy {policy.name} takes no grades; leave out the policy, or ask for choices.")
+    require_plannable(session)
+    return session
+
+
+def create(
+    connection: sa.Connection,
+    wanted: StudyOptions,
+    candidates: Sequence[Item],
+    pictures: Iterable[Image],
+    now: float,
+    outputs: systems.SystemOutputs | None = None,
+    *,
+    session: Session | None = None,
+    project: str = DEFAULT_PROJECT,
+) -> str:
+    """Create a study, of items or of systems with their outputs; returns its id.
+
+    `session` is that of `new_session`, where it was made before the transaction.
+    """
+    study = secrets.token_urlsafe(9)
+    session = session or new_session(wanted, candidates, outputs)
     settings = {
         "kind": wanted.kind,
-        "policy": policy.to_json(),
-        "repeats": repeats,
-        "seed": seed,
+        "policy": session.log[0]["policy"],
+        "repeats": session.repeats,
+        "seed": session.seed,
         "lease": wanted.lease,
+        "show": wanted.show,
+        "answer": wanted.answer,
+        "blind": wanted.blind,
+        "instructions": wanted.instructions,
+        "prepared": list(wanted.prepared),
     }
     connection.execute(
         sa.insert(studies).values(
             id=study,
+            project=project,
             title=wanted.title,
             settings=json.dumps(settings),
             state="running",
@@ -152,8 +231,20 @@ def create(
     )
     connection.execute(sa.insert(items), [_item_row(study, place, item) for place, item in enumerate(candidates)])
     _keep_pictures(connection, study, pictures)
+    if outputs is not None:
+        systems.keep(connection, study, [item.name for item in candidates], outputs)
     log.append(connection, study, 0, 0, session.log, now)
     return study
+
+
+def _require_content(candidates: Sequence[Item]) -> None:
+    """Where names are hidden, something else must be there to judge by."""
+    for item in candidates:
+        if not (item.text or item.image or item.colour):
+            raise InvalidInput(
+                f"The study is blind, and the item {item.name!r} has nothing to show but its name; give it a text, an "
+                "image or a colour."
+            )
 
 
 def get(connection: sa.Connection, study: str) -> sa.RowMapping:
@@ -162,6 +253,12 @@ def get(connection: sa.Connection, study: str) -> sa.RowMapping:
     if row is None:
         raise NotFound(f"There is no study {study!r}.")
     return row
+
+
+def titles(connection: sa.Connection, ids: Collection[str]) -> dict[str, str]:
+    """The titles of studies by id; those that there are no more are left out."""
+    wanted = sa.select(studies.c.id, studies.c.title).where(studies.c.id.in_(ids))
+    return {row.id: row.title for row in connection.execute(wanted)}
 
 
 def _locked(connection: sa.Connection, study: str) -> sa.RowMapping:
@@ -174,12 +271,20 @@ def _locked(connection: sa.Connection, study: str) -> sa.RowMapping:
     return row
 
 
-def every(connection: sa.Connection, *, archived: bool = False) -> list[sa.RowMapping]:
-    """All studies, the newest first."""
+def every(connection: sa.Connection, *, archived: bool = False, project: str | None = None) -> list[sa.RowMapping]:
+    """All studies of a project, or of all projects, the newest first."""
     wanted = sa.select(studies).order_by(studies.c.created.desc())
+    if project is not None:
+        wanted = wanted.where(studies.c.project == project)
     if not archived:
         wanted = wanted.where(studies.c.state != "archived")
     return list(connection.execute(wanted).mappings())
+
+
+def open_studies(connection: sa.Connection, project: str) -> int:
+    """How many studies of a project are not archived."""
+    wanted = sa.select(sa.func.count()).where(studies.c.project == project, studies.c.state != "archived")
+    return int(connection.execute(wanted).scalar_one())
 
 
 def items_of(connection: sa.Connection, study: str) -> list[Item]:
@@ -238,11 +343,21 @@ def begin_phase(
             raise Conflict(f"This study has or had an item {item.name!r}; choose another name.")
         present[item.name] = item
     settings = json.loads(locked["settings"])
+    inputs = systems.inputs_of(connection, study)
+    if inputs and added:
+        raise Conflict("A new system needs an output for every input; begin a new study with all outputs.")
+    if settings["blind"]:
+        _require_content(added)
     options = dict(settings["policy"])
     phase, head = locked["phase"] + 1, locked["head"]
+    problem = problem_of(
+        settings["kind"], list(present.values()), show=settings["show"], answer=settings["answer"], inputs=inputs
+    )
+    policy = policy_named(options.pop("name"), **options)
+    require_size(problem, policy)
     session = Session(
-        problem_of(settings["kind"], list(present.values())),
-        policy_named(options.pop("name"), **options),
+        problem,
+        policy,
         repeats=settings["repeats"],
         seed=settings["seed"] + phase,  # another random stream than in earlier phases
     )
@@ -296,11 +411,14 @@ def history(connection: sa.Connection, study: str, phase: int) -> list[dict[str,
     return [{"at": row.at, "answers": row.answers, **json.loads(row.body)} for row in connection.execute(wanted)]
 
 
-def add_judge(connection: sa.Connection, study: str, name: str, now: float) -> str:
-    """A new judge of a study; the id."""
+def add_judge(
+    connection: sa.Connection, study: str, name: str, now: float, *, until: float = 0.0, visitor: bool = False
+) -> str:
+    """A new judge of a study, with a link that is valid until then; the id."""
     get(connection, study)
     judge = secrets.token_urlsafe(9)
-    connection.execute(sa.insert(judges).values(id=judge, study=study, name=name, created=now, revoked=False))
+    known = {"id": judge, "study": study, "name": name, "created": now, "until": until, "visitor": visitor}
+    connection.execute(sa.insert(judges).values(**known, revoked=False))
     return judge
 
 
@@ -362,6 +480,7 @@ def forget_judge(connection: sa.Connection, study: str, judge: str) -> int:
     )
     connection.execute(sa.update(questions).where(questions.c.judge == judge).values(judge=pseudonym))
     connection.execute(sa.update(messages).where(messages.c.judge == judge).values(judge=pseudonym))
+    connection.execute(sa.delete(comments).where(comments.c.judge == judge))  # their own words may tell who they are
     # The text is searched first, because most events have another judge; then the field itself is compared, because an
     # item may be called like the id.
     mentioned = sa.select(events.c.seq, events.c.body).where(

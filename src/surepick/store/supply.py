@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
 
 from surepick.session import Session
-from surepick.session.repeats import Repeats
 from surepick.store import log
 from surepick.store.question_queue import WISH_SECONDS
 from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, judges, messages, questions, studies
@@ -25,38 +26,41 @@ going to be handed out while the next ones are planned."""
 MOST_READY = 5_000
 
 
-def studies_due(connection: sa.Connection, planner: str, now: float, linger: float) -> tuple[set[str], set[str]]:
-    """Studies with messages or expired questions to ingest, and those that run low on questions.
+class StudiesDue(NamedTuple):
+    """Studies with work for a planner, of those that it may claim."""
 
-    Only such as this planner may claim. Messages are due when they are `linger` seconds old.
-    """
+    messages: set[str]
+    """With messages or expired questions to ingest."""
+    waited_for: set[str]
+    """Whose judges wait for a question."""
+    low: set[str]
+    """That run low on questions, those before included."""
+
+
+def studies_due(
+    connection: sa.Connection, planner: str, now: float, linger: float, everywhere: bool = True
+) -> StudiesDue:
+    """Messages are due when they are `linger` seconds old. Unless `everywhere`, low are only those waited for."""
     known = {"holder": planner, "now": now, "before": now - linger} | _recently(now)
     ingest = set(connection.scalars(_with_messages, known)) | set(connection.scalars(_with_expired, known))
+    if not everywhere:
+        waited_for = set(connection.scalars(_with_waiting, known))
+        return StudiesDue(ingest, waited_for, waited_for)
     # A judge who waits although questions are ready has had all of these, or will take one in a moment.
-    low = {
-        row.id
-        for row in connection.execute(_supply, known)
-        if row.ready < _wanted(row.recent, row.demand) or row.demand
-    }
-    return ingest, low
+    rows = connection.execute(_supply, known).all()
+    waited_for = {row.id for row in rows if row.demand}
+    low = {row.id for row in rows if row.ready < _wanted(row.recent, row.demand)}
+    return StudiesDue(ingest, waited_for, low | waited_for)
 
 
-def questions_wanted(
-    connection: sa.Connection,
-    study: str,
-    phase: int,
-    now: float,
-    plan_seconds: float = 0.0,
-    repeats: Repeats = "independent",
-) -> int:
+def questions_wanted(connection: sa.Connection, study: str, phase: int, now: float, plan_seconds: float = 0.0) -> int:
     """How many more questions should be ready, if it takes `plan_seconds` to plan them."""
     # Judges who found nothing while the last ones were planned have taken all of them since: without these two times
     # of planning, the slower the planning, the fewer questions would be planned.
     row = connection.execute(_supply_of_one, {"the_study": study} | _recently(now, 2 * plan_seconds)).first()
     if row is None or row.phase != phase:
         return 0
-    ready = 0 if row.demand and repeats == "once" else row.ready  # whoever waits has had what is ready
-    return _wanted(row.recent, row.demand) - ready
+    return _wanted(row.recent, row.demand) - int(row.ready)
 
 
 def _recently(now: float, longer: float = 0.0) -> dict[str, float]:
@@ -75,8 +79,8 @@ class JudgeNeeds:
     had: dict[str, frozenset[int]]
     """By judge, the measurements not to be asked: answered before, or held now."""
     wishes: dict[str, int]
-    """Questions to plan for each judge: those waited for, or one for whom nothing is ready; none for judges who have
-    had all that helps."""
+    """Questions to plan for each judge, so that all are ready that the judge waits for or takes within a second, at
+    least one; none for judges who have had all that helps."""
     ready: int
     """Questions that nobody has taken yet."""
     unclaimable: tuple[int, ...]
@@ -88,19 +92,25 @@ def judges_present(connection: sa.Connection, study: str, phase: int, now: float
     known = {"the_study": study, "the_phase": phase}
     present = connection.execute(_present_judges, known | _recently(now)).all()
     taken: dict[str, set[int]] = {}
-    for judge, measurement in connection.execute(_taken, known):
-        taken.setdefault(judge, set()).add(measurement)
+    if not session.problem.inputs:  # the same pair on another input is another question
+        for judge, measurement in connection.execute(_taken, known):
+            taken.setdefault(judge, set()).add(measurement)
     ready = connection.execute(_unclaimed, known).all()
     had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
-    # Each judge is counted on to take the first ready question that is new to that judge.
+    if session.problem.show > 2:  # two items that a judge was shown together are not to be shown together again
+        for judge, mine in had.items():
+            met = session.problem.shown_together(mine)
+            shown = {row.measurement: session.problem.shown(row.measurement) for row in ready}
+            had[judge] = mine.union(number for number, items in shown.items() if met[np.ix_(items, items)].any())
+    # Each judge is counted on to take the first ready questions that are new to that judge.
     free, wishes = list(ready), dict[str, int]()
     for row in present:
-        next_one = next((question for question in free if question.measurement not in had[row.id]), None)
-        if next_one is not None:
-            free.remove(next_one)
-        lacking = max(row.wishes, 1) - (next_one is not None)
-        if lacking > 0 and not row.exhausted:
-            wishes[row.id] = lacking
+        wanted = max(row.wishes, math.ceil(row.taken / AHEAD_SECONDS), 1)
+        new = [question for question in free if question.measurement not in had[row.id]][:wanted]
+        for question in new:
+            free.remove(question)
+        if len(new) < wanted and not row.exhausted:
+            wishes[row.id] = wanted - len(new)
     old = [row for row in ready if row.planned < now - UNCLAIMED_SECONDS]
     stuck = [row.number for row in old if had and all(row.measurement in mine for mine in had.values())]
     return JudgeNeeds(had, wishes, len(ready), tuple(stuck))
@@ -127,6 +137,20 @@ _with_expired = (
     .where(log.expired_questions(), studies.c.state.in_(["running", "paused"]), PLANNER_LEASE.available)
 )
 
+_waits = sa.and_(
+    judges.c.wanted > 0,
+    judges.c.wanted_at > sa.bindparam("wished_since"),
+    judges.c.revoked.is_(False),
+    judges.c.exhausted.is_(False),
+)
+
+_with_waiting = (
+    sa.select(judges.c.study)
+    .distinct()
+    .join(studies, studies.c.id == judges.c.study)
+    .where(_waits, _askable, PLANNER_LEASE.available)
+)
+
 _ready = (
     sa.select(sa.func.count())
     .where(
@@ -146,29 +170,24 @@ _recent = (
 )
 _demand = (
     sa.select(sa.func.coalesce(sa.func.sum(judges.c.wanted), 0))
-    .where(
-        judges.c.study == studies.c.id,
-        judges.c.revoked.is_(False),
-        judges.c.exhausted.is_(False),
-        judges.c.wanted_at > sa.bindparam("wished_since"),
-    )
+    .where(judges.c.study == studies.c.id, _waits)
     .scalar_subquery()
     .label("demand")
 )
 _wishes = sa.case((judges.c.wanted_at > sa.bindparam("wished_since"), judges.c.wanted), else_=0).label("wishes")
+_takers = (
+    sa.select(questions.c.judge, sa.func.count().label("taken"))
+    .where(questions.c.study == sa.bindparam("the_study"), questions.c.leased_at > sa.bindparam("since"))
+    .group_by(questions.c.judge)
+    .subquery()
+)
 _present_judges = (
-    sa.select(judges.c.id, judges.c.exhausted, _wishes)
+    sa.select(judges.c.id, judges.c.exhausted, _wishes, sa.func.coalesce(_takers.c.taken, 0).label("taken"))
+    .outerjoin(_takers, _takers.c.judge == judges.c.id)
     .where(
         judges.c.study == sa.bindparam("the_study"),
         judges.c.revoked.is_(False),
-        sa.or_(
-            judges.c.wanted_at > sa.bindparam("wished_since"),
-            sa.exists().where(
-                questions.c.study == judges.c.study,
-                questions.c.judge == judges.c.id,
-                questions.c.leased_at > sa.bindparam("since"),
-            ),
-        ),
+        sa.or_(judges.c.wanted_at > sa.bindparam("wished_since"), _takers.c.taken > 0),
     )
     .order_by(judges.c.id)
 )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from surepick.answer import word_of
 from surepick.certificate import CertificateRefused, verify_certificate
 from surepick.errors import SurepickError
 from surepick.session import ContextualSession, Session
 from surepick.store import log, streams, studies
+from surepick.store.answers import as_logged, items_shown
 from surepick.store.database import Database
 from surepick.store.log import NO_EVENT, QUARANTINED
 from surepick.store.schema import messages, questions
@@ -135,7 +135,7 @@ def _compare_questions(connection: sa.Connection, study: str, sessions: dict[int
     asked = {phase: session.questions for phase, session in sessions.items()}
     for row in rows:
         known = asked[row["phase"]].get(row["number"])
-        if known is None or (known.stage, known.first, known.second) != (row["stage"], row["first"], row["second"]):
+        if known is None or (known.stage, known.items) != (row["stage"], items_shown(row)):
             report.wrong.append(f"Question {row['id']} is not the one in the log.")
         # Where a message is not in the log yet, the table may be ahead of the log: an undo marks its question at once.
         elif not row["waiting"] and row["answered"] == (row["number"] in waiting_ids[row["phase"]]):
@@ -154,7 +154,7 @@ def _compare_messages(
     A quarantined message is named as wrong: its judge was told that it is stored, and the log does not have it.
     """
     wanted = (
-        sa.select(messages, questions.c.number, questions.c.phase, questions.c.second)
+        sa.select(messages, *(questions.c[name] for name in ("number", "phase", "first", "second", "others", "top")))
         .join(questions, questions.c.id == messages.c.question)
         .where(messages.c.study == study)
     )
@@ -170,14 +170,14 @@ def _compare_messages(
             continue
         phase, event = events.get(row["seq"], (None, {}))
         kind = event.get("event")
-        said = word_of(int(str(event["answer"])), pair=row["second"] is not None) if kind == "answer" else kind
+        told = event["answer"] if kind == "answer" else kind
         same = (phase, event.get("id"), event.get("judge", row["judge"])) == (row["phase"], row["number"], row["judge"])
-        if not same or row["said"] != said or logged[row["seq"]] != 1:
+        if not same or told != as_logged(row) or logged[row["seq"]] != 1:
             report.wrong.append(f"Message {row['turn']} about question {row['question']} is not event {row['seq']}.")
-    told = {
+    from_judges = {
         seq
         for seq, (_, event) in events.items()
         if event["event"] in ("answer", "tie", "undo") or (event["event"] == "skip" and "judge" in event)
     }
-    if told != set(logged):
-        report.wrong.append(f"Events {sorted(told ^ set(logged))[:5]} have no message, or the other way round.")
+    if from_judges != set(logged):
+        report.wrong.append(f"Events {sorted(from_judges ^ set(logged))[:5]} have no message, or the other way round.")

@@ -10,6 +10,14 @@ const NOT_READY = 300; // before asking again for a question that was not ready
 const EXHAUSTED = 10_000; // before asking again once all that helps has been answered
 const DOUBLE_TAP = 120; // a second tap of a double tap must not answer the next question
 
+// What chooses an item, by the kind of question and the item's place.
+const CHOICES = {
+  compare: (place) => [{ answer: "a", key: "←", shortcuts: "ArrowLeft a" }, { answer: "b", key: "→", shortcuts: "ArrowRight b" }][place],
+  pick: (place) => ({ answer: `${place + 1}`, key: place + 1, shortcuts: `${place + 1}` }),
+  rank: (place) => ({ place: place + 1, key: place + 1, shortcuts: `${place + 1}` }),
+};
+const GRADES = ["much better", "better", "tie", "worse", "much worse"];
+
 const token = location.hash.slice(1);
 const outbox = new Outbox(token, showSaved, onRefusal);
 const held = [];
@@ -19,6 +27,7 @@ let mine = 0; // answers of this judge
 let study = { answered: 0, remaining: null };
 let shownAt = 0;
 let last = null; // the question answered last, which can be undone
+let ranked = []; // places tapped so far of a question that asks for an order, the best first
 let filling = false;
 let ended = false;
 let paused = false;
@@ -42,6 +51,9 @@ async function start() {
   mine = invitation.answers;
   document.title = invitation.title;
   find("title").textContent = invitation.title;
+  find("instructions").hidden = !invitation.instructions;
+  find("instructions").open = mine === 0;
+  find("instructions-text").innerHTML = invitation.instructions; // safe: made by the server, which shows tags as text
   for (const entry of outbox.entries) known.add(entry.question);
   outbox.open(invitation.study);
   if (known.size) {
@@ -50,10 +62,15 @@ async function start() {
     mine = (await request("GET", "/judge/invitation", { token }).catch(() => invitation)).answers;
   }
   document.addEventListener("keydown", onKey);
-  for (const button of document.querySelectorAll("[data-answer]")) {
-    button.addEventListener("click", () => answer(button.dataset.answer));
-  }
+  document.addEventListener("click", (event) => {
+    const { answer: word, place } = event.target.closest?.("[data-answer], [data-place]")?.dataset ?? {};
+    if (word) answer(word);
+    else if (place) rank(Number(place));
+  });
   find("undo").addEventListener("click", undo);
+  find("comment").addEventListener("click", comment);
+  find("comment-cancel").addEventListener("click", () => find("commenting").close());
+  find("comment-form").addEventListener("submit", saveComment);
   document.addEventListener("visibilitychange", () => document.hidden || refill(true));
   setInterval(() => document.hidden || refill(true), HEARTBEAT);
   refill();
@@ -87,7 +104,7 @@ async function refill(anyway = false) {
     for (const question of fresh) {
       known.add(question.id);
       held.push(question);
-      for (const item of [question.a, question.b]) if (item?.image) new Image().src = item.image;
+      for (const item of question.items) if (item.image) new Image().src = item.image;
     }
     show();
     // The next question is not ready, and the server waits for one only where the judge holds none.
@@ -115,45 +132,75 @@ function show() {
   find("question").hidden = !question;
   find("wait").hidden = Boolean(question) || paused || done;
   find("notice").hidden = !paused && !done;
-  if (done) return notice("Thank you", "You have answered everything that helps now. Others are still answering; this page goes on by itself if a new question comes up.", true);
+  if (done) return notice("Thank you", "You have answered everything that helps now. The result now depends on other people's answers; this page goes on by itself if they bring a new question.", true);
   if (paused) return notice("A short break", "The study is paused. This page will continue automatically.", false);
   const cards = find("cards");
   if (!question || cards.dataset.shown === `${question.id} ${question.turn}`) return;
   cards.dataset.shown = `${question.id} ${question.turn}`;
-  cards.classList.toggle("pair", question.b !== null);
-  const [first, second] = cards.querySelectorAll("button");
-  const single = find("single");
-  first.hidden = second.hidden = question.b === null;
-  single.hidden = find("yesno").hidden = question.b !== null;
-  document.querySelector("[data-answer=tie]").hidden = !question.answers.includes("tie");
-  if (question.b === null) {
-    single.replaceChildren(...face(question.a));
-  } else {
-    first.replaceChildren(...face(question.a, "←"));
-    second.replaceChildren(...face(question.b, "→"));
+  const { items, kind, top } = question;
+  cards.classList.toggle("pair", items.length === 2);
+  cards.classList.toggle("many", items.length > 2);
+  cards.classList.toggle("graded", kind === "grade");
+  find("yesno").hidden = kind !== "yes/no";
+  find("grades").hidden = kind !== "grade";
+  find("tie").hidden = kind === "grade" || !question.answers.includes("tie");
+  find("input").hidden = !question.input;
+  find("input-text").innerHTML = question.input?.html ?? ""; // safe: made by the server, which shows tags as text
+  find("task").hidden = kind !== "pick" && kind !== "rank";
+  find("task").textContent = kind === "pick" ? "Tap the best one." : `Tap the best first, then the next best: ${top} taps.`;
+  cards.replaceChildren(...items.map((item, place) => card(item, CHOICES[kind]?.(place), kind === "grade" ? "AB"[place] : "")));
+  ranked = [];
+  for (const text of cards.querySelectorAll(".text")) {
+    // One that can be scrolled, or has links, is for reading; any other is part of what is tapped.
+    const scrolls = text.scrollHeight > text.clientHeight + 1;
+    text.classList.toggle("scrolls", scrolls);
+    text.classList.toggle("reads", scrolls || text.querySelector("a, pre") !== null);
+    if (scrolls) text.tabIndex = 0; // by keyboard too
   }
   cards.classList.remove("fresh");
   void cards.offsetWidth; // restarts the animation
   cards.classList.add("fresh");
-  const names = question.b === null ? question.a.label : `${question.a.label}, or ${question.b.label}?`;
-  find("live").textContent = `Question ${mine + 1}: ${names}`;
+  const names = items.map((item) => item.label);
+  const asked = names.length === 1 ? names[0] : `${names.slice(0, -1).join(", ")}, or ${names.at(-1)}?`;
+  find("live").textContent = `Question ${mine + 1}: ${asked}`;
   shownAt = performance.now();
 }
 
-/** What a judge sees of an item. */
-function face(item, key) {
-  return [
-    item.image ? element("img", { src: item.image, alt: "" }) : null,
-    swatch(item),
-    element("span", { class: "name" }, item.label),
-    item.text ? element("span", { class: "text" }, item.text) : null,
-    key ? element("span", { class: "key", "aria-hidden": "true" }, key) : null,
-  ].filter((part) => part !== null);
+/** What a judge sees of an item, with a button that chooses it if there is a choice. */
+function card(item, choice, letter) {
+  const label = letter && letter !== item.label ? `${letter}: ${item.label}` : item.label;
+  const name = element("span", { class: "name" }, label);
+  const { answer, place, key, shortcuts } = choice ?? {};
+  const about = { class: "choose", "data-answer": answer, "data-place": place, "aria-keyshortcuts": shortcuts };
+  const button = choice ? element("button", about, name, element("span", { class: "key", "aria-hidden": "true" }, `${key}`)) : name;
+  const text = item.html ? element("div", { class: "text prose" }) : null;
+  if (text) text.innerHTML = item.html; // safe: made by the server, which shows tags as text
+  return element("article", { class: "card" }, item.image ? element("img", { src: item.image, alt: "" }) : null, swatch(item), text, button);
+}
+
+/** Put the item at this place next in the order; one that has its rank already is taken back, with those after it. */
+function rank(place) {
+  const question = held[0];
+  if (!question || ended || paused || performance.now() - shownAt < DOUBLE_TAP) return;
+  const known = ranked.indexOf(place);
+  ranked = known < 0 ? [...ranked, place] : ranked.slice(0, known);
+  drawRanks();
+  if (ranked.length === question.top) answer(ranked.join(">"));
+}
+
+function drawRanks() {
+  for (const button of find("cards").querySelectorAll("[data-place]")) {
+    const at = ranked.indexOf(Number(button.dataset.place)) + 1;
+    button.closest(".card").dataset.rank = at || "";
+    button.setAttribute("aria-pressed", String(at > 0));
+  }
+  find("undo").disabled = !ranked.length && !last;
+  find("live").textContent = ranked.length ? `${ranked.length} of ${held[0].top} places given` : "";
 }
 
 function answer(word) {
   const question = held[0];
-  if (!question || ended || paused || !question.answers.includes(word)) return;
+  if (!question || ended || paused || !(question.answers.includes(word) || (question.top && /^[1-9]/.test(word)))) return;
   if (performance.now() - shownAt < DOUBLE_TAP) return;
   held.shift();
   last = { question, word };
@@ -166,6 +213,10 @@ function answer(word) {
 }
 
 async function undo() {
+  if (ranked.length && !ended) {
+    ranked = ranked.slice(0, -1);
+    return drawRanks();
+  }
   if (!last || ended) return;
   const { question, word } = last;
   last = null;
@@ -186,12 +237,39 @@ async function undo() {
   say("Undone: choose again.");
 }
 
+let commented = null; // the question that the dialog is about
+
+function comment() {
+  if (!held[0] || ended || paused) return;
+  if (commented !== held[0]) find("comment-text").value = "";
+  commented = held[0];
+  find("comment-error").textContent = "";
+  find("commenting").showModal();
+}
+
+async function saveComment(event) {
+  event.preventDefault();
+  const body = { question: commented.id, text: find("comment-text").value };
+  try {
+    await request("POST", `/studies/${invitation.study}/comments`, { token, body });
+  } catch (error) {
+    find("comment-error").textContent = error instanceof Refused ? error.message : "The server cannot be reached; try again.";
+    return;
+  }
+  find("commenting").close();
+  say(body.text.trim() ? "Your comment is saved." : "Your comment is deleted.");
+}
+
 function onKey(event) {
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pair = Boolean(held[0]?.b);
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || find("commenting").open) return;
+  const kind = held[0]?.kind;
+  const digit = /^[1-9]$/.test(event.key) ? Number(event.key) : 0;
+  if (digit && kind === "rank" && digit <= held[0].items.length) return rank(digit);
+  if (digit && kind === "pick" && digit <= held[0].items.length) return answer(event.key);
+  if (digit && kind === "grade" && digit <= GRADES.length) return answer(GRADES[digit - 1]);
   const words = {
-    ArrowLeft: pair ? "a" : "no",
-    ArrowRight: pair ? "b" : "yes",
+    ArrowLeft: kind === "compare" ? "a" : "no",
+    ArrowRight: kind === "compare" ? "b" : "yes",
     ArrowUp: "tie",
     ArrowDown: "skip",
     a: "a",
@@ -202,14 +280,16 @@ function onKey(event) {
   const word = words[event.key];
   if (word) answer(word);
   else if (event.key === "u") undo();
+  else if (event.key === "c") comment();
   else return;
   event.preventDefault();
 }
 
 function showProgress() {
-  const more = study.remaining === null ? "" : ` · about ${study.remaining.toLocaleString("en")} answers left in all`;
+  const left = study.remaining;
+  const more = left === null ? "" : ` · about ${left.toLocaleString("en")} more needed from everybody together`;
   const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
-  find("progress").textContent = invitation ? `${mine ? answers : "no answer from you yet"}${more}` : "";
+  find("progress").textContent = invitation ? `${mine ? answers : "No answer from you yet"}${more}` : "";
   const bar = find("bar");
   bar.hidden = study.remaining === null;
   bar.value = study.remaining === null ? 0 : study.answered / Math.max(1, study.answered + study.remaining);

@@ -2,18 +2,26 @@
 
 import { find, request } from "./common.js";
 
+/** The settings for a kind of question: yes/no about items, or a form of answer to a comparison. */
+function questions(kind) {
+  if (kind === "items" || kind === "both") return { kind };
+  return { answer: kind, ...(["pick", "rank"].includes(kind) ? { show: Number(find("show").value) } : {}) };
+}
+
 function settings() {
   const budget = find("budget").value;
   const ends = find("assume").value; // a claim, or "policy:" and a name
   const repeats = find("repeats").value;
   return {
     title: find("title").value,
-    kind: find("kind").value,
+    ...questions(find("kind").value),
     ...(ends.startsWith("policy:") ? { policy: ends.slice(7) } : ends ? { assume: ends } : {}),
     ...(repeats ? { repeats } : {}),
     delta: Number(find("delta").value),
     epsilon: Number(find("epsilon").value),
     lease: Number(find("lease").value),
+    instructions: find("instructions").value,
+    ...(find("blind").checked ? { blind: true } : {}),
     ...(budget ? { budget: Number(budget) } : {}),
   };
 }
@@ -24,6 +32,14 @@ function upload(table) {
   form.append("settings", JSON.stringify(settings()));
   for (const image of find("images").files) form.append("images", image);
   return request("POST", "/studies/upload", { body: form });
+}
+
+function uploadSystems(outputs) {
+  const form = new FormData();
+  form.append("outputs", outputs);
+  form.append("settings", JSON.stringify(settings()));
+  for (const inputs of find("inputs").files) form.append("inputs", inputs);
+  return request("POST", "/studies/systems", { body: form });
 }
 
 function create() {
@@ -37,7 +53,8 @@ find("new").addEventListener("submit", async (event) => {
   button.disabled = true;
   try {
     const [table] = find("table").files;
-    const made = await (table ? upload(table) : create());
+    const [outputs] = find("outputs").files;
+    const made = await (outputs ? uploadSystems(outputs) : table ? upload(table) : create());
     location.assign(`/study/${made.id}`);
   } catch (error) {
     find("error").textContent = error.message;

@@ -2,10 +2,13 @@
 
 import { intervals, lines } from "./charts.js";
 import { element, find, request, swatch } from "./common.js";
+import { inviting } from "./inviting.js";
 
 const study = find("study").dataset.study;
 const api = `/studies/${study}`;
 const LINES = 8; // rivals whose evidence is drawn
+const LISTED = 30; // items and comments listed
+const MOST_SCORE = 10; // larger scores come from items that won or lost every time, and say no more
 
 const ACTIONS = {
   running: [["paused", "Pause"], ["closed", "Close"]],
@@ -27,6 +30,10 @@ let items = new Map();
 let evaluations = []; // past and present evidence: [{answers, best, evidence}]
 let judges = [];
 let current = null;
+const invitations = inviting(api, attempt, async () => {
+  await readJudges();
+  drawJudges();
+});
 
 start();
 
@@ -44,6 +51,8 @@ async function start() {
 
 const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
 const label = (name) => items.get(name)?.label ?? name;
+const scored = (score) =>
+  Math.abs(score) > MOST_SCORE ? `${score > 0 ? "over " : "under −"}${MOST_SCORE}` : score.toFixed(2).replace("-", "−");
 
 /** An item's small picture and name. */
 function face(name, ...classes) {
@@ -58,15 +67,26 @@ function draw(seen) {
   current = seen;
   find("state").textContent = decided() && seen.state === "running" ? "decided" : seen.state;
   find("state").classList.toggle("warn", seen.state === "paused");
+  document.querySelector(".grid").classList.toggle("empty", !seen.answers); // nothing to see yet but whom to invite
   drawActions();
   drawVerdict();
   drawGuarantee();
   drawClaims();
   drawEvidence();
+  drawFreshness();
+  drawPrepared();
+  drawBoard();
   drawScores();
   drawPairs();
   drawJudges();
-  if (known && seen.judges !== known.judges) readJudges().then(drawJudges);
+  if (!known || seen.judges !== known.judges || seen.state !== known.state) invitations.refresh();
+  if (!known || seen.comments !== known.comments) drawComments();
+  if (known && (seen.judges !== known.judges || seen.exhausted !== known.exhausted)) readJudges().then(drawAgain);
+}
+
+function drawAgain() {
+  drawVerdict();
+  drawJudges();
 }
 
 function drawActions() {
@@ -101,12 +121,14 @@ function drawVerdict() {
   const claim = find("claim");
   if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
   else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
-  const sure = verdict?.guarantee === "heuristic"
-    ? "A heuristic: nothing is proved about how often it names a wrong item."
-    : `Wrong with probability at most ${current.policy.delta} (${verdict?.guarantee}).`;
   const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
-  const doubt = verdict?.refuted_by?.length ? `Not proved. ${verdict.reason}` : sure;
-  find("reason").textContent = notice || (decided() ? doubt : verdict?.reason) || (current.answers && current.waiting ? held : "");
+  const busy = judges.filter((judge) => judge.messages && !judge.revoked).length;
+  const everybody = !decided() && busy && current.exhausted >= busy
+    ? ` ${busy === 1 ? "The judge has" : `All ${busy} judges have`} answered every question that could decide it; answers of further judges are needed.`
+    : "";
+  const doubt = verdict?.refuted_by?.length ? `Not proved. ${verdict.reason}` : current.sure;
+  find("reason").textContent = notice || (decided() ? doubt : verdict && `${verdict.reason}${everybody}`) || (current.answers && current.waiting ? held : "");
+  drawNeeded();
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
   const alive = verdict ? verdict.surviving : [...items.keys()];
@@ -122,6 +144,14 @@ function drawVerdict() {
   );
   find("certificate").hidden = !decided();
   drawQuarantine();
+}
+
+/** How many judges it takes, and with which limits a new study would take fewer. */
+function drawNeeded() {
+  const { judges_needed: needed, answers, state } = current;
+  const shown = needed && (state === "running" || state === "paused");
+  find("needed").hidden = !shown;
+  find("needed").textContent = shown ? `${needed.sentence} ${answers && needed.more !== 0 ? needed.fewer : ""}` : "";
 }
 
 function drawQuarantine() {
@@ -181,13 +211,57 @@ function drawEvidence() {
   find("evidence").replaceChildren(lines(series, Math.log(1 / verdict.delta)));
 }
 
+/** Charts and tables are computed beside the count of answers, and may be a moment behind it. */
+function drawFreshness() {
+  const { insight, answers, features, blind, inputs } = current;
+  const ties = insight?.ties ?? 0;
+  find("ties").textContent = ties ? `and ${ties === 1 ? "1 tie" : `${ties.toLocaleString("en")} ties`}` : "";
+  const about = features
+    ? `Each item has ${features === 1 ? "one feature" : `${features} features`}.`
+    : "The items have no features: each stands for itself, and nothing is assumed about which are alike.";
+  find("about-items").textContent = `${about}${blind ? " Judges do not see their names." : ""}${inputs ? ` Each question shows two outputs for one of ${inputs.toLocaleString("en")} inputs, drawn at random.` : ""}`;
+  const behind = insight && insight.answers !== answers;
+  const when = insight?.at ? ` (${new Date(1_000 * insight.at).toLocaleTimeString()})` : "";
+  find("as-of").textContent = behind
+    ? `Leaderboard, checks, claims and judges below are of ${insight.answers.toLocaleString("en")} answers${when}; they follow within seconds.`
+    : "";
+}
+
+function drawPrepared() {
+  const later = current.phase ? ["Items that were added later were taken as they are."] : [];
+  find("preparation").hidden = !current.prepared.length;
+  find("prepared").replaceChildren(...[...current.prepared, ...later].map((sentence) => element("li", {}, sentence)));
+}
+
+function drawBoard() {
+  const { insight } = current;
+  const rows = (insight?.scores ?? []).slice(0, LISTED).map(({ item, score, rank: [best, worst] }) => {
+    const [chosen, asked] = insight.won?.[item] ?? [0, 0];
+    const cells = [best === worst ? best : `${best}–${worst}`, asked ? `${chosen} of ${asked}` : "–", scored(score)];
+    return element("tr", {}, element("th", { scope: "row" }, face(item)), ...cells.map((cell) => element("td", {}, String(cell))));
+  });
+  find("board").replaceChildren(...rows);
+}
+
+async function drawComments() {
+  const comments = await request("GET", `${api}/comments`);
+  find("commented").hidden = !comments.length;
+  find("comments").replaceChildren(
+    ...comments.slice(0, LISTED).map(({ items: shown, name, at, text }) =>
+      element("li", {},
+        element("p", {}, text),
+        element("p", { class: "small soft" },
+          `${name || "a judge without a name"} on ${shown.map(label).join(" or ")}, ${new Date(1_000 * at).toLocaleString()}`))),
+  );
+}
+
 function drawScores() {
   const scores = current.insight?.scores ?? [];
   const rows = scores.slice(0, 15).map((one) => ({
     name: label(one.item),
-    score: one.score,
-    low: one.interval[0],
-    high: one.interval[1],
+    score: Math.max(-MOST_SCORE, Math.min(one.score, MOST_SCORE)),
+    low: one.interval[0] < -MOST_SCORE ? null : one.interval[0],
+    high: one.interval[1] > MOST_SCORE ? null : one.interval[1],
   }));
   find("scores").replaceChildren(...(rows.length ? [intervals(rows)] : []));
   const more = scores.length > rows.length ? ` The leading ${rows.length} are shown.` : "";
@@ -224,18 +298,35 @@ function drawJudges() {
   find("judges").replaceChildren(
     ...judges.map((judge) => {
       const said = seen[judge.id] ?? { answers: 0, ties: 0, skips: 0 };
-      const cells = [said.answers, said.ties, said.skips, share(said.agreement), share(said.expected)];
-      const last = judge.revoked ? element("span", { class: "soft small" }, "revoked") : revokeButton(judge);
+      const pace = current?.insight?.pace?.[judge.id];
+      const cells = [
+        [said.answers],
+        [said.ties, "roomy"],
+        [said.skips, "roomy"],
+        [pace === undefined ? "–" : `${pace < 10 ? pace : Math.round(pace)} s`],
+        [share(said.agreement)],
+        [share(said.expected), "roomy"],
+      ];
+      const last = judge.revoked
+        ? [element("span", { class: "soft small" }, "revoked")]
+        : [linkButton(judge), " ", revokeButton(judge)];
       return element(
         "tr",
         {},
         element("th", { scope: "row" }, judge.name || "without a name"),
-        ...cells.map((cell) => element("td", {}, String(cell))),
-        element("td", {}, last),
+        ...cells.map(([cell, kind]) => element("td", { class: kind }, String(cell))),
+        element("td", { class: "actions" }, ...last),
       );
     }),
   );
   if (focused) document.querySelector(`[data-judge="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function linkButton(judge) {
+  const about = `Show the link of ${judge.name || "this judge"}`;
+  const button = element("button", { type: "button", "aria-label": about, "data-judge": `link ${judge.id}` }, "Link");
+  button.addEventListener("click", () => invitations.showLink(judge));
+  return button;
 }
 
 function revokeButton(judge) {
@@ -249,22 +340,3 @@ function revokeButton(judge) {
   });
   return button;
 }
-
-find("invite").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const made = await attempt(() => request("POST", `${api}/judges`, { body: { name: find("name").value.trim() } }));
-  if (!made) return;
-  find("name").value = "";
-  find("link").value = made.link;
-  find("invited").hidden = false;
-  find("link").select();
-  await readJudges();
-  drawJudges();
-});
-
-find("copy").addEventListener("click", async () => {
-  find("link").select();
-  await navigator.clipboard?.writeText(find("link").value);
-  find("copy").textContent = "Copied";
-  setTimeout(() => (find("copy").textContent = "Copy link"), 2_000);
-});
