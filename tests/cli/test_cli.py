@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from surepick import __version__
 from surepick.cli import app, main
 from surepick.registry import METHODS
 
@@ -93,7 +94,9 @@ def test_votes_between_items(votes):
 def test_raw_rows_without_an_answer_are_reported(tmp_path):
     (tmp_path / "raw.csv").write_text("x,answer\n" + "1,True\n1,0.0\n" * 30 + "1,maybe\n1,skip\n1\n")
     (tmp_path / "at.csv").write_text("x\n1\n")
-    fields = json.loads(surepick("interval", str(tmp_path / "raw.csv"), "--at", str(tmp_path / "at.csv"), "--json"))
+    fields = json.loads(
+        surepick("interval", str(tmp_path / "raw.csv"), "--at", str(tmp_path / "at.csv"), "--json", "--drop-bad-rows")
+    )
     lines = sorted(int(sentence.split("line ")[1].split(":")[0]) for sentence in fields["left_out"])
     assert lines == [62, 63, 64]
 
@@ -117,8 +120,8 @@ def test_raw_rows_are_read_in_order(tmp_path):
         ),
         ("votes.csv", "item_a,item_b,winner\na,z,a\n", "line 2: there is no item 'z'"),
         ("votes.csv", "item_a,item_b,winner\na,b,tie\n", "no decisive answer"),
-        ("items.csv", "item,size,price\na,1,0\na,0,1\n", "'a' more than once"),
-        ("items.csv", "item,size\na,big\n", "line 2: column 'size' must be a number, got 'big'"),
+        ("items.csv", "item,size,price\na,1,0\na,0,1\n", "line 3: the item 'a' was already on line 2"),
+        ("items.csv", "item,size,price\na,1,0\nb,big,2\nc,2,3\n", "line 3: item 'b' has 'big' for the number 'size'"),
         ("pairs.csv", "size\n1\n", "lacks the feature column 'price'"),
     ],
 )
@@ -178,7 +181,9 @@ def test_limits_table_and_json_agree(catalogue):
     assert simulated["cost"] == pytest.approx(simulated["questions"] / 2)
     assert all((each["ratio"] is None) == each["order_only"] for each in fields["formulas"])
     shown = surepick(*words, "--plot", str(catalogue / "limits.png"))
-    assert f"at least {fields['lower_bound']:,.1f}" in " ".join(shown.split())
+    assert fields["lower_bound"] < fields["shared_error_bound"] < fields["winner_shared_error_bound"]
+    assert fields["winner_lower_bound"] < fields["winner_shared_error_bound"]
+    assert f"at least {fields['shared_error_bound']:,.1f}" in " ".join(shown.split())
     assert (catalogue / "limits.png").stat().st_size > 1000
 
 
@@ -214,3 +219,7 @@ def test_impossible_limits_get_one_sentence(catalogue, capsys, monkeypatch, thet
     said = refused(capsys, monkeypatch, "limits", *words)
     assert sentence in said
     assert said.count("\n") == 1
+
+
+def test_the_version_is_printed():
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"surepick {__version__}\n"

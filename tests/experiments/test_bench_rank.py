@@ -1,8 +1,11 @@
 """The bench of leaderboards runs, on a short file, and its rows say what it promises."""
 
+import pytest
+
 from surepick_experiments.benches import BENCHES
 
 
+@pytest.mark.posix  # its memory is measured by the module resource
 def test_the_bench_measures_the_command_and_compares_the_order():
     steps: list[str] = []
     rows = BENCHES["rank"](quick=True, progress=steps.append)

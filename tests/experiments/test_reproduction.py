@@ -69,3 +69,33 @@ def test_every_figure_of_the_page_exists() -> None:
     for line in (DOCS / "reproduction.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("!["):
             assert (DOCS / line[line.index("](") + 2 : -1]).exists(), line
+
+
+def cells(title: str) -> list[dict[str, str]]:
+    """The rows of the table of identify.md that follows this text, by the names of its columns."""
+    lines = (DOCS / "identify.md").read_text(encoding="utf-8").split(title)[1].split("\n| ", 1)[1].split("\n")
+    head, _, *body = [f"| {lines[0]}", *lines[1:]]
+    split = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in (head, *body[: body.index("")])]
+    return [dict(zip(split[0], row, strict=True)) for row in split[1:]]
+
+
+def short(value: float) -> str:
+    return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+@pytest.mark.parametrize(("study", "column"), [("soare", "d"), ("zappos", "column")])
+def test_the_tables_of_identify_are_those_of_the_rows(study: str, column: str) -> None:
+    rows = Rows([row for table in make_reproduction.read_tables()[study].values() for row in table.rows])
+    compared = 0
+    for line in cells(f"`surepick study {study}`"):
+        where = {column: int(line["d"]) if study == "soare" else line["column"]}
+        for policy, shown in line.items():
+            told = {} if study == "soare" else {"kappa_0": "nothing" if policy == "anytime" else "true"}
+            found = rows.where(policy=policy, **told, **where).rows
+            if found:
+                (cell,) = found
+                number, _, ratio = shown.partition(" (")
+                assert number == short(cell["questions"]), (line, policy)
+                assert not ratio or ratio == f"{cell['printed_over_this']:.0f})", (line, policy)
+                compared += 1
+    assert compared >= 28

@@ -20,6 +20,7 @@ SET: dict[str, Any] = {
     "gap": 0.5,
     "horizon": 50,
     "data": "somewhere",
+    "profile": "full",
 }
 CONTEXTUAL = {"contextual": ("greedy",), "horizon": ("sup-logistic-tuned",)}
 METHODS = CONTEXTUAL | {"guess": ("top-two",)}
@@ -30,9 +31,14 @@ def value(study: str, option: str) -> Any:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_study_refuses_what_it_does_not_use(name: str, tmp_path: Path) -> None:
+def test_a_study_refuses_what_it_does_not_use(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = find_study(name)
     usual = study.tasks(Options())
+    if name == "benchmark":  # it looks which sets are in the folder
+        monkeypatch.chdir(tmp_path)
+        Path("somewhere").mkdir()
+        Path("somewhere/items.csv").write_text("item,size\na,1\nb,2\n", encoding="utf-8")
+        Path("somewhere/answers.csv").write_text("item_a,item_b,winner\na,b,a\n", encoding="utf-8")
     for option in (entry.name for entry in fields(Options)):
         options = Options(**{option: value(name, option)})
         if option not in study.uses:

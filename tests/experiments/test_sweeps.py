@@ -37,7 +37,7 @@ def ray():
     cluster.shutdown()
 
 
-@pytest.fixture(params=["local", "dask", "ray"])
+@pytest.fixture(params=["local", pytest.param("dask", marks=pytest.mark.posix), "ray"])
 def where(request) -> dict:
     address = None if request.param == "local" else request.getfixturevalue(request.param)
     return {"engine": request.param, "address": address, "jobs": 2}
@@ -88,6 +88,7 @@ def test_an_interrupted_sweep_goes_on(alone):
     assert steps == [(1, 2), (2, 2)]
 
 
+@pytest.mark.posix  # Dask locks files by fcntl, or on a real Windows by msvcrt
 def test_an_address_without_a_cluster_is_refused():
     with pytest.raises(InvalidInput, match="--engine ray or --engine dask"):
         list(run_everywhere(int, ["1"], jobs=1, address="127.0.0.1:1"))

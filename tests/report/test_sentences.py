@@ -3,7 +3,7 @@
 import pytest
 
 from surepick import Anytime, Problem, Status, find_best
-from surepick.report.sentences import certainty, checks_note, claim, claim_around, equally_good, odds
+from surepick.report.sentences import certainty, checks_note, claim, claim_around, equally_good, intervals_note, odds
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,35 @@ def test_nothing_is_claimed_of_an_item_that_is_not_known():
     assert claim(Status.BUDGET_SPENT, "", 0.0) == "Not decided"
 
 
+@pytest.mark.parametrize("charged", [True, False])
+@pytest.mark.parametrize("ranks_by_intervals", [True, False])
+def test_intervals_and_the_verdict_are_two_claims_on_a_stated_condition(charged, ranks_by_intervals):
+    said = intervals_note(0.05, "proved", charged=charged, ranks_by_intervals=ranks_by_intervals)
+    assert "two claims: both are right with probability 0.9 at least" in said
+    assert said.count("probability 0.95") == 2
+    # With whichever of the two the ranks hold, they are named there, and only there.
+    assert said.startswith("All intervals and ranks hold") == ranks_by_intervals
+    assert ("The ranks and the verdict hold" in said) != ranks_by_intervals
+    assert ("whatever the reason why answers are missing" in said) == charged
+    assert ("if whether an answer comes depends neither on what it would have been" in said) != charged
+    heuristic = intervals_note(0.05, "heuristic", charged=charged, ranks_by_intervals=ranks_by_intervals)
+    assert "both are right" not in heuristic
+    assert "(heuristic, not proved)" in heuristic
+
+
 def test_how_sure_it_is_depends_on_what_is_proved():
-    assert "with probability at most 5%. Proved" in certainty(Status.CERTAIN, 0.05, 0.5, "proved")
-    assert "worse than the best by more than 0.5" in certainty(Status.WITHIN_EPSILON, 0.05, 0.5, "proved")
-    assert "at most 5% (as printed, not proved)" in certainty(Status.CERTAIN, 0.05, 0.0, "as printed")
+    assert "1 of 20 such searches, if the assumptions hold (proved)" in certainty(Status.CERTAIN, 0.05, 0.5, "proved")
+    said = certainty(Status.WITHIN_EPSILON, 0.03, 0.5, "proved", "The features explain every answer.")
+    assert said == (
+        "Worse than the best by more than 0.5 in at most 3 of 100 such searches, if the features explain every answer "
+        "(proved)."
+    )
+    assert "not valid in general (as printed)" in certainty(Status.CERTAIN, 0.05, 0.0, "as printed")
+    assert "(cited: proved in a publication)" in certainty(Status.CERTAIN, 0.05, 0.0, "cited")
     for status in Status:  # no probability, and no word on who is among the survivors
         said = certainty(status, 0.05, 0.5, "heuristic")
-        assert said == "A heuristic: nothing is proved about how often it excludes the best item or names a wrong one."
+        assert said.startswith("A rule of thumb: nothing is proved")
+        assert "1 of 20" not in said
     assert certainty(Status.OPEN, 0.05, 0.0, "proved").startswith("Nothing is claimed yet")
 
 

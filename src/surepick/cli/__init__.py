@@ -1,10 +1,13 @@
 """The command line: parse, call, render, translate errors. Commands import what they need when they run."""
 
+import io
 import sys
 from importlib.metadata import entry_points
+from typing import Annotated
 
 import typer
 
+from surepick import __version__
 from surepick.cli.ask import ask
 from surepick.cli.design import design
 from surepick.cli.find import find
@@ -35,13 +38,26 @@ for command in entry_points(group="surepick.commands"):  # `study` and `bench`, 
     app.command(command.name)(command.load())
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"surepick {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Keeps single commands addressable by name."""
 
 
 def main() -> None:
     """Entry point: exit code 0 for success, 1 for a negative finding, 2 for input that cannot be used."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file or a pipe on Windows may have an old code page
+            stream.reconfigure(errors="replace")
     try:
         app()
     except SurepickError as error:

@@ -11,24 +11,35 @@ from surepick.cli.find import (
     ASSUME_HELP,
     COMPARED,
     EPSILON_HELP,
+    FEATURES_HELP,
     INPUTS_HELP,
     ITEMS_HELP,
     KIND_HELP,
     PCA_HELP,
+    PICK_HELP,
+    POPULATION_HELP,
     POSITION_HELP,
+    RANK_HELP,
     REPEATS_HELP,
     REPORT_HELP,
     SEED_HELP,
+    SETS,
+    SHOW_HELP,
     STRATA_HELP,
     SYSTEMS_HELP,
+    TOP_HELP,
     Assumption,
     Kind,
     Repeats,
+    about_sets,
     announce_costs,
+    announce_preparation,
     conclude,
     open_session,
+    problem_of,
     read_compared,
 )
+from surepick.cli.output import DROP_BAD_ROWS_HELP
 
 
 def ask(
@@ -41,13 +52,22 @@ def ask(
     assume: Annotated[
         Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default features, if there are any.")
     ] = None,
+    population: Annotated[list[Path] | None, typer.Option(help=POPULATION_HELP)] = None,
     repeats: Annotated[
         Repeats | None, typer.Option(help=f"{REPEATS_HELP} By default once with features, else spaced.")
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Answer at most this many questions.")] = None,
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
+    show: Annotated[int | None, typer.Option(min=2, max=9, help=SHOW_HELP, rich_help_panel=SETS)] = None,
+    pick: Annotated[bool, typer.Option("--pick", help=PICK_HELP, rich_help_panel=SETS)] = False,
+    rank: Annotated[bool, typer.Option("--rank", help=RANK_HELP, rich_help_panel=SETS)] = False,
+    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP, rich_help_panel=SETS)] = None,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
+    features: Annotated[bool, typer.Option("--features/--no-features", help=FEATURES_HELP)] = True,
+    question: Annotated[str, typer.Option(help="What to ask above the items, in your own words.")] = "",
+    blind: Annotated[bool, typer.Option("--blind", help="Show what the items are without their names.")] = False,
+    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
     state: Annotated[Path | None, typer.Option(help="The log; by default ITEMS.answers.jsonl in this folder.")] = None,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
@@ -59,26 +79,50 @@ def ask(
     from rich.console import Console
 
     from surepick.cli.display import BackgroundForecast
+    from surepick.errors import InvalidInput
     from surepick.identify.ladder import default_assumption, has_features, policy_for
+    from surepick.io.people import learn_population
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
     from surepick.session import AskLoop
 
-    table, named_by = read_compared(items, systems, inputs, strata, pca=pca)
+    table, named_by = read_compared(
+        items, systems, inputs, strata, pca=pca, features=features, drop_bad_rows=drop_bad_rows
+    )
     path = state or Path(f"{named_by.stem}.answers.jsonl")
-    problem = table.problem(kind, seed=seed, position=position)
+    sets = about_sets(show, top, pick=pick, rank=rank)
+    if sets is not None and (systems is not None or kind != "pairs" or position):
+        raise InvalidInput(
+            "--show, --pick and --rank ask about several items at once, without --systems, --kind or --position; leave "
+            "these out."
+        )
+    problem = problem_of(table, kind, seed, sets, position=position)
     # A person meets the same two systems on many inputs, which are different questions.
     ends = assume or default_assumption(problem, one_person=not problem.inputs)
-    policy = policy_for(problem, ends, delta=delta, epsilon=epsilon)
+    earlier = learn_population(problem, population or ())
+    policy = policy_for(problem, ends, population=earlier, delta=delta, epsilon=epsilon)
     # A person answers each pair once where features connect the pairs. Elsewhere, and where there are few questions,
     # repeated answers are needed, and count if the first one may be forgotten.
     once = bool(problem.inputs) or (kind == "pairs" and has_features(problem))
-    chosen = repeats or ("once" if once else "spaced")
+    chosen = repeats or ("once" if once or sets is not None else "spaced")
+    announce_preparation(table.prepared(problem))
     announce_costs(problem, ends, delta)
+    if ends == "winner" and chosen != "independent" and not problem.inputs and sets is None:
+        typer.echo(
+            "One person alone seldom gets further than a short list by this claim, since answers to the same question "
+            "may be remembered ones. --assume population usually leads to one item.",
+            err=True,
+        )
     session = open_session(problem, policy, seed, path, chosen)
     began = time.perf_counter()
     forecast = BackgroundForecast(policy)
-    judge = TerminalJudge(table, Console(stderr=True), lambda: session.answered, lambda: forecast.sentence(session))
+    judge = TerminalJudge(
+        table,
+        Console(stderr=True),
+        lambda: forecast.sentence(session),
+        question=question,
+        blind=blind,
+    )
     interrupted = False
     try:
         # The budget is the loop's, not the policy's: a later call may give another one and resume the same log.
@@ -90,7 +134,7 @@ def ask(
         table,
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=time.perf_counter() - began,
-        ended="interrupted",
-        forecast=forecast.known(session),
+        ended="no question left for you" if session.exhausted else "interrupted",
+        forecast=None if session.exhausted else forecast.known(session),
     )
     conclude(outcome, state=path, report=report, json=json, interrupted=interrupted)

@@ -193,16 +193,13 @@ def _claim(outcome: Outcome, console: Console) -> Text:
     if verdict.refuted_by:
         said = Text.assemble(("Not proved: ", "bold red"), best, f"{after} only if the assumptions hold.")
     elif verdict.status.decided:
-        said.append(f" {certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)}")
-    counts = dict(outcome.without_decision)
-    ties = counts.pop("tie") if outcome.session.takes_scores else 0  # then they are among the answers
-    halves = f", {ties:,} of them {'a tie' if ties == 1 else 'ties'}" if ties else ""
-    none = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in counts.items() if number]
-    besides = f"{halves} (and {' and '.join(none)})" if none else halves
+        said.append(
+            f" {certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee, outcome.assumption)}"
+        )
     cost = f", cost {outcome.spent:,.4g}" if outcome.spent else ""
-    plural = "s" * (verdict.questions != 1)
-    said.append(f" {verdict.questions:,} answer{plural}{besides}, {outcome.seconds:.1f} s{cost}.")
-    for sentence in (outcome.on_average, verdict.reason, equally_good([items.label(name) for name in verdict.also])):
+    said.append(f" {outcome.accounting}; {outcome.seconds:.1f} s{cost}.")
+    same = equally_good([items.label(name) for name in verdict.also])
+    for sentence in (outcome.on_average, verdict.reason, same, outcome.about_advice):
         if sentence:
             said.append(f" {sentence}")
     if outcome.truth is not None:
@@ -212,8 +209,6 @@ def _claim(outcome: Outcome, console: Console) -> Text:
                 "\nThe truth, which the search never saw: ", named(items, outcome.truth, console), f" ({right})."
             )
         )
-    if outcome.recorded is not None:
-        said.append(f"\n{_votes_used(outcome)}")
     return said
 
 
@@ -238,21 +233,6 @@ def _print_claims(console: Console, outcome: Outcome) -> None:
             style="bold" if claim.ends_search else None,
         )
     console.print(grid)
-
-
-def _votes_used(outcome: Outcome) -> str:
-    """How many recorded votes count, and what became of the others."""
-    assert outcome.recorded is not None
-    counts = dict(outcome.without_decision)
-    ties = counts.pop("tie") if outcome.session.takes_scores else 0
-    named = [f"{number:,} {kind}{'s' * (number > 1)}" for kind, number in counts.items() if number]
-    if outcome.remaining:
-        named.append(f"{outcome.remaining:,} not used")
-    if outcome.session.uncounted:
-        named.append(f"{len(outcome.session.uncounted):,} repeated by the same judge")
-    halves = f", {ties:,} of them {'a tie' if ties == 1 else 'ties'}" if ties else ""
-    counted = f"{len(outcome.recorded.said):,} votes, {outcome.verdict.questions:,} counted{halves}"
-    return f"{counted}: {', '.join(named)}." if named else f"{counted}."
 
 
 def _print_comparison(console: Console, outcome: Outcome) -> None:

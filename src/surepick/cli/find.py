@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from surepick.cli.limits import read_theta
-from surepick.cli.output import print_json
+from surepick.cli.output import DROP_BAD_ROWS_HELP, print_json
 
 if TYPE_CHECKING:
     from surepick.identify import Policy, Problem
-    from surepick.io.items import ItemTable
+    from surepick.io.items import ItemTable, Preparation
     from surepick.judges import World
     from surepick.report import Outcome
     from surepick.session import ReplyingJudge, Session
 
 Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
-Assumption = Literal["winner", "features"]
-Repeats = Literal["independent", "once", "spaced"]
+Assumption = Literal["winner", "features", "population"]
+Repeats = Literal["independent", "once", "spaced", "tested"]
 Elimination = Literal["width", "gap"]
 
 ITEMS_HELP = (
@@ -42,6 +42,7 @@ ELIMINATION_HELP = (
 KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
 POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
 PCA_HELP = "Reduce the features to this many principal components."
+FEATURES_HELP = "With --no-features every item has its own score."
 SEED_HELP = "The same seed and answers give the same questions."
 REPORT_HELP = "Write a report with figures to this HTML file."
 CERTIFICATE_HELP = (
@@ -49,12 +50,16 @@ CERTIFICATE_HELP = (
 )
 
 ASSUME_HELP = (
-    "The claim that ends the search: winner (one item wins its comparisons, whatever the features) or features (these "
-    "explain all answers). The other claim is shown beside it."
+    "The claim that ends the search: winner (one item wins its comparisons, whatever the features), features (these "
+    "explain all answers) or population (the taste is drawn from one). The other claims are shown beside it."
+)
+POPULATION_HELP = (
+    "With --assume population: earlier people on the same items, as logs of sessions or votes with a column judge; "
+    "repeat it for several files. Default: usual people."
 )
 REPEATS_HELP = (
-    "Which answers of a judge count: all (independent), the first to each question (once), or also later ones with 20 "
-    "questions between (spaced)."
+    "Which answers of a judge count: all (independent), the first to each question (once), also later ones with 20 "
+    "questions between (spaced), or all if the judge has answered one question in two ways (tested)."
 )
 
 LEAST_PER_ITEM = 5
@@ -76,7 +81,13 @@ SYSTEMS_HELP = (
 INPUTS_HELP = "With --systems: what the judge sees above the outputs, columns input,text; or a folder of text files."
 STRATA_HELP = "With --systems: a column of --inputs of which every value is drawn equally often."
 
+SHOW_HELP = "Items that a question shows: 2 (the default), or more with --pick or --rank."
+PICK_HELP = "Every question asks for the best of the items shown, 4 unless --show says otherwise."
+RANK_HELP = "Every question asks for the order of the items shown, 4 unless --show says otherwise."
+TOP_HELP = "With --rank: ask only for this many places of the order, the best first."
+
 COMPARED = "Systems on inputs"
+SETS = "Questions that show several items"
 WHO = "Who answers (exactly one)"
 MODEL = "With --llm"
 
@@ -180,9 +191,13 @@ def find(
     assume: Annotated[
         Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default winner for comparisons, else features.")
     ] = None,
+    population: Annotated[list[Path] | None, typer.Option(help=POPULATION_HELP)] = None,
     repeats: Annotated[
         Repeats | None,
-        typer.Option(help=f"{REPEATS_HELP} By default once for votes that name their judges, else independent."),
+        typer.Option(
+            help=f"{REPEATS_HELP} By default once for votes that name their judges and for systems compared by a "
+            "language model at temperature 0, else independent."
+        ),
     ] = None,
     policy: Annotated[
         str | None, typer.Option(help="The policy that chooses the questions; by default that of --assume.")
@@ -192,10 +207,13 @@ def find(
     elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP)] = None,
     kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
     position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
+    show: Annotated[int | None, typer.Option(min=2, help=SHOW_HELP, rich_help_panel=SETS)] = None,
+    pick: Annotated[bool, typer.Option("--pick", help=PICK_HELP, rich_help_panel=SETS)] = False,
+    rank: Annotated[bool, typer.Option("--rank", help=RANK_HELP, rich_help_panel=SETS)] = False,
+    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP, rich_help_panel=SETS)] = None,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
-    features: Annotated[
-        bool, typer.Option("--features/--no-features", help="With --no-features every item has its own score.")
-    ] = True,
+    features: Annotated[bool, typer.Option("--features/--no-features", help=FEATURES_HELP)] = True,
+    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
     state: Annotated[
         Path | None, typer.Option(help="Log every question and answer here; the same command resumes from it.")
@@ -205,6 +223,9 @@ def find(
     ] = False,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     certificate: Annotated[Path | None, typer.Option(help=CERTIFICATE_HELP)] = None,
+    with_certificate: Annotated[
+        bool, typer.Option("--with-certificate", help="Include the certificate in the JSON.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
@@ -214,6 +235,8 @@ def find(
     from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput, MissingExtra
     from surepick.identify.ladder import LADDER_POLICIES, default_assumption
+    from surepick.io.people import learn_population
+    from surepick.io.systems import SystemTable
     from surepick.io.votes import read_votes
     from surepick.judges import (
         LanguageModel,
@@ -224,6 +247,7 @@ def find(
         warm_answers,
     )
     from surepick.judges.program import ProgramJudge
+    from surepick.judges.recorded_orders import RecordedOrders, only_recorded_orders
     from surepick.registry import policy_named
     from surepick.report import Outcome, compare
     from surepick.session import AskLoop, FunctionJudge
@@ -253,7 +277,15 @@ def find(
         raise InvalidInput(
             "--answers and --warm-start are votes without inputs, so they cannot go with --systems; leave one out."
         )
-    table, named_by = read_compared(items, systems, inputs, strata, pca=pca, features=features)
+    table, named_by = read_compared(
+        items, systems, inputs, strata, pca=pca, features=features, drop_bad_rows=drop_bad_rows
+    )
+    sets = about_sets(show, top, pick=pick, rank=rank)
+    if sets is not None and (systems is not None or kind != "pairs" or position or warm_start is not None or swap):
+        raise InvalidInput(
+            "--show, --pick and --rank ask about several items at once, without --systems, --kind, --position, "
+            "--warm-start or --swap; leave these out."
+        )
     model = llm and LanguageModel(
         llm,
         table,
@@ -274,23 +306,41 @@ def find(
     if assume is not None and policy is not None:
         raise InvalidInput(f"--assume chooses the policy, so it cannot go with --policy {policy}; leave one out.")
     given = {"budget": budget, "kappa": kappa, "norm_bound": norm_bound, "elimination": elimination}
-    known = {name: value for name, value in given.items() if value is not None} | {"delta": delta, "epsilon": epsilon}
+    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    known |= {"delta": delta, "epsilon": epsilon}
     by_features = None if assume is None and policy is None else assume == "features" or policy not in (None, "winner")
-    votes = None if answers is None else RecordedJudge.of(table, answers, by_features=by_features)
-    problem = table.problem(kind, seed=seed, position=position) if votes is None else votes.problem
-    named = policy or ending_policy(problem, assume, warm=warm_start is not None)
+    votes: RecordedJudge | RecordedOrders | None = None
+    if answers is not None:
+        votes = (
+            RecordedJudge.of(table, answers, by_features=by_features, drop_bad_rows=drop_bad_rows)
+            if sets is None
+            else RecordedOrders.of(table, answers, show=sets["show"], drop_bad_rows=drop_bad_rows)
+        )
+    # A model at temperature 0 says the same again: asking everything once saves questions and loses nothing.
+    fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0)
+    if isinstance(table, SystemTable) and table.weights is None and fixed:
+        problem, repeats = table.problem(kind, seed=seed, position=position, once=True), "independent"
+    else:
+        problem = problem_of(table, kind, seed, sets, position=position) if votes is None else votes.problem
+    named = policy or ending_policy(problem, assume)
+    if population:
+        require_own_claim(named)
+        known["population"] = learn_population(problem, population)
     chosen: Policy[Any] = policy_named(named, **known)
     if repeats is None:
         repeats = "once" if votes is not None and votes.names_judges and named in LADDER_POLICIES else "independent"
+    announce_preparation(table.prepared(problem))
     if votes is None and policy is None:
         announce_costs(problem, assume or default_assumption(problem), delta)
-    world = simulated_world(problem, table, theta, seed) if simulate else None
+    world = simulated_world(table, theta, kind=kind, position=position, seed=seed) if simulate else None
     unused = () if votes is None else votes.unused
     if warm_start is not None:
-        old = read_votes(warm_start, table.names).distinguishable(problem)
+        old = read_votes(warm_start, table.names, drop_bad_rows=drop_bad_rows).distinguishable(problem)
         chosen = _warmed(chosen, warm_answers(problem, old))
         unused = (*unused, *old.unused)
-    if votes is not None:
+    if isinstance(votes, RecordedOrders):
+        chosen = only_recorded_orders(chosen, votes, order)
+    elif votes is not None:
         chosen = only_recorded(chosen, votes, order)
     session = open_session(problem, chosen, seed, state, repeats)
     answering: ReplyingJudge
@@ -298,7 +348,7 @@ def find(
         votes.resume(session)
         answering = votes
     elif world is not None:
-        answering = FunctionJudge(ReproducibleJudge(world.theta, seed))
+        answering = FunctionJudge(ReproducibleJudge(world, seed))
     elif model:
         model.resume(session)
         answering = model
@@ -338,10 +388,37 @@ def find(
         remaining=None if votes is None else votes.remaining,
         forecast=None if forecast is None else forecast.known(session),
         ranks=ranks,
+        with_certificate=with_certificate,
     )
     if certificate is not None:
         typer.echo(write_certificate(outcome, certificate), err=True)
     conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
+
+
+def about_sets(show: int | None, top: int | None, *, pick: bool, rank: bool) -> dict[str, Any] | None:
+    """How questions about several items are asked, as options of `Problem.from_sets`; None for comparisons."""
+    from surepick.errors import InvalidInput
+
+    if pick and rank:
+        raise InvalidInput("--pick asks for the best and --rank for the order; choose one of them.")
+    if top is not None and not rank:
+        raise InvalidInput("--top says how many places of a ranking are asked for; give --rank as well.")
+    if show is None and not (pick or rank):
+        return None
+    if show == 2:
+        return None  # a comparison
+    return {"show": show or 4, "answer": "pick" if pick else "rank", "top": top}
+
+
+def problem_of(
+    table: "ItemTable", kind: Kind, seed: int, sets: dict[str, Any] | None, *, position: bool = False
+) -> "Problem":
+    """What is to be asked of the items of a table."""
+    from surepick.identify import Problem
+
+    if sets is None:
+        return table.problem(kind, seed=seed, position=position)
+    return Problem.from_sets(table.features, names=table.names, **sets)
 
 
 def read_compared(
@@ -352,15 +429,16 @@ def read_compared(
     *,
     pca: int | None = None,
     features: bool = True,
+    drop_bad_rows: bool = False,
 ) -> "tuple[ItemTable, Path]":
     """What is compared, items or systems on inputs, and the file that other files are named after."""
     from surepick.errors import InvalidInput
     from surepick.io.items import read_items
     from surepick.io.systems import read_systems
 
-    known = None if items is None else read_items(items, pca=pca, features=features)
+    known = None if items is None else read_items(items, pca=pca, features=features, drop_bad_rows=drop_bad_rows)
     if systems is not None:
-        return read_systems(systems, inputs, systems=known, strata=strata), systems
+        return read_systems(systems, inputs, systems=known, strata=strata, drop_bad_rows=drop_bad_rows), systems
     if inputs is not None or strata is not None:
         raise InvalidInput("--inputs and --strata say what systems were given; give their outputs with --systems.")
     if known is None or items is None:
@@ -375,7 +453,7 @@ def write_certificate(outcome: "Outcome", path: Path) -> str:
     if outcome.certificate is None:
         return f"{path} was not written: only a search that proved its claim has a certificate."
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json_module.dumps(outcome.certificate))
+    path.write_text(json_module.dumps(outcome.certificate), encoding="utf-8")
     return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
 
 
@@ -396,13 +474,28 @@ def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, jso
         raise typer.Exit(1)
 
 
-def ending_policy(problem: "Problem", assume: Assumption | None, *, warm: bool = False) -> str:
+def ending_policy(problem: "Problem", assume: Assumption | None) -> str:
     """The name of the policy that ends the search by this claim, or by the default one."""
     from surepick.identify.ladder import default_assumption, policy_for
 
-    if warm and assume is None:
-        return "anytime"  # only its predictions know what to do with old votes
     return policy_for(problem, assume or default_assumption(problem)).name
+
+
+def announce_preparation(prepared: "Preparation") -> None:
+    """Say, before the first question, what was done to the items."""
+    for sentence in prepared.sentences:
+        typer.echo(sentence, err=True)
+
+
+def require_own_claim(policy: str) -> None:
+    """Refuse a population where another claim ends the search."""
+    from surepick.errors import InvalidInput
+
+    if policy != "posterior":
+        raise InvalidInput(
+            f"--population is for --assume population, and the policy {policy} does not use it; add that option, or "
+            "leave --population out."
+        )
 
 
 def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
@@ -410,7 +503,8 @@ def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
     from surepick.identify.ladder import compares, expected_costs, has_features
     from surepick.identify.verdict import two_digits
 
-    if len(problem.items) < 2 or problem.obstacle is not None or not compares(problem):
+    simple = len(problem.items) > 1 and problem.obstacle is None and compares(problem) and problem.show == 2
+    if ends == "population" or not simple:
         return
     if problem.every_pair and not has_features(problem):
         least = LEAST_PER_ITEM * len(problem.items)
@@ -478,23 +572,32 @@ def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Po
     from dataclasses import replace
 
     from surepick.errors import InvalidInput
-    from surepick.identify import Anytime
+    from surepick.identify import Anytime, Winner
 
-    if not isinstance(policy, Anytime):
+    if not isinstance(policy, Anytime | Winner):
         raise InvalidInput(
-            f"--warm-start needs the policy anytime, which does not count old votes as evidence; not {policy.name}."
+            "--warm-start needs the policy winner or anytime, which do not count old votes as evidence; not "
+            f"{policy.name}."
         )
     return replace(policy, warm=old)
 
 
-def simulated_world(problem: "Problem", items: "ItemTable", theta: Path | None, seed: int) -> "World":
-    """A judge's hidden taste: from the file, or random with log-odds of a usual spread; position is worth nothing."""
+def simulated_world(items: "ItemTable", theta: Path | None, *, kind: Kind, position: bool, seed: int) -> "World":
+    """A judge's hidden taste: from the file, or random with log-odds of a usual spread; position is worth nothing.
+
+    It is a taste for the features before --pca reduced them, so the model of the search may leave out some of it.
+    """
+    from dataclasses import replace
+
     import numpy as np
 
     from surepick.errors import InvalidInput
     from surepick.identify.simulation import USUAL_LOGIT
     from surepick.judges import World
 
+    if items.unreduced is not None:
+        items = replace(items, features=items.unreduced)
+    problem = items.problem(kind, seed=seed, position=position)
     if theta is None:
         taste = np.asarray(np.random.default_rng([seed, 5]).normal(size=items.features.shape[1]))
         spread = float(np.std((items.features - items.features.mean(axis=0)) @ taste))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from surepick.cli.output import print_json, print_sentences
+from surepick.cli.output import DROP_BAD_ROWS_HELP, print_json, print_sentences
 
 Data = Literal["adaptive", "fixed"]
 
@@ -38,6 +38,7 @@ def interval(
         int | None,
         typer.Option(min=0, help="Seed for the order of counted rows (fixed designs); drawn by default."),
     ] = None,
+    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the intervals to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -47,7 +48,7 @@ def interval(
     from surepick.io.votes import read_answers
     from surepick.registry import METHODS, default_methods, intervals_by_name
 
-    recorded = read_answers(answers, items)
+    recorded = read_answers(answers, items, drop_bad_rows=drop_bad_rows)
     names, points = recorded.points(at)
     wanted = [word.strip() for word in method.split(",") if word.strip()] or default_methods(data)
     fitted = fit(pooled(recorded.answers))
@@ -76,6 +77,7 @@ def interval(
                 "d": fitted.span.rank,
                 "delta": delta,
                 "left_out": recorded.left_out,
+                "prepare": None if recorded.items is None else recorded.items.prepared().to_json(),
             }
         )
         return
@@ -110,6 +112,8 @@ def _print_tables(
     total = pooled(recorded.answers).total
     size = f"{len(recorded.features)} features" if recorded.features else "one coordinate per item"
     console.print(f"{total:,} answers, {size}; fit {status}; delta = {delta:g}.")
+    for sentence in () if recorded.items is None else recorded.items.prepared().sentences:
+        console.print(sentence, markup=False, highlight=False)
     print_sentences("rows were left out (--json lists all)", recorded.left_out)
     grid = Grid(title="Log-odds, and as probability", title_justify="left")
     grid.add_column("point")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from surepick.cli.design import Ask
+from surepick.cli.output import DROP_BAD_ROWS_HELP
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from surepick.identify import Forecast
-    from surepick.io.tables import Table
+    from surepick.io.items import ItemTable
     from surepick.limits import Formula, Instance, LowerBound
 
 ALL_PAIRS = 20_000
@@ -48,25 +49,26 @@ def limits(
     seed: Annotated[
         int, typer.Option(help="Seed of the simulated answers, and of the pairs drawn where there are too many.")
     ] = 0,
+    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the numbers to this PNG, SVG or PDF file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The fewest questions any method needs, beside forecasts and printed formulas. Exit code 1 if not certified."""
     from dataclasses import replace
 
-    from surepick.cli.design import named_vectors
     from surepick.cli.output import print_json
     from surepick.guarantee import Guarantee
-    from surepick.io.tables import read_table
-    from surepick.limits import Instance, lower_bound, rho_opt, rho_star
+    from surepick.io.items import read_items
+    from surepick.limits import Instance, lower_bound, rho_opt, rho_star, shared_error_bound
 
-    table = read_table(items)
-    names, vectors = named_vectors(table, None)
-    truth = _truth(table, names, vectors, theta, answers, items)
+    table = read_items(items, scale=False, drop_bad_rows=drop_bad_rows)
+    names, vectors = list(table.names), table.features
+    truth = _truth(table, theta, answers, items, drop_bad_rows)
     instance = Instance(_measurements(vectors, ask, seed), vectors, truth, names=names)
     bound = lower_bound(instance, delta=delta, gap=gap)
     if theta is None:  # the bound is proved for the theta it assumes, and that is a guess here
         bound = replace(bound, guarantee=Guarantee.HEURISTIC)
+    shared, winner = shared_error_bound(instance, bound), _winner_bounds(instance, ask, delta)
     quadratic, star = rho_opt(instance), rho_star(instance, gap=FORMULA_GAP)
     formulas = _formulas(instance, delta)
     forecasts = _forecasts(instance, names, policies, delta, runs, price, seed)
@@ -79,7 +81,7 @@ def limits(
         counts = [forecast.expected for forecast in forecasts] + [formula.questions for formula in shown]
         labels = [f"{forecast.policy}, simulated" for forecast in forecasts]
         labels += [f"{formula.name}, formula" for formula in shown]
-        draw_questions(labels, np.array(counts), plot, bound=bound.questions)
+        draw_questions(labels, np.array(counts), plot, bound=shared)
     if json:
         print_json(
             {
@@ -89,6 +91,9 @@ def limits(
                 "measurements": len(instance.measurements),
                 "lower_bound": bound.questions,
                 "lower_bound_at_most": bound.questions_at_most,
+                "shared_error_bound": shared,
+                "winner_lower_bound": None if winner is None else winner[0],
+                "winner_shared_error_bound": None if winner is None else winner[1],
                 "gap": bound.gap,
                 "guarantee": str(bound.guarantee),
                 "status": str(bound.status),
@@ -106,7 +111,7 @@ def limits(
                         "policy": each.policy,
                         "questions": each.expected,
                         "interval": [None if end == math.inf else end for end in each.interval()],
-                        "ratio": each.expected / bound.questions,
+                        "ratio": each.expected / shared,
                         "runs": runs,
                         "decided": each.decided,
                         "cost": each.cost,
@@ -118,7 +123,7 @@ def limits(
                     {
                         "name": each.name,
                         "questions": each.questions,
-                        "ratio": _ratio(each, bound),
+                        "ratio": _ratio(each, shared),
                         "guarantee": str(each.guarantee),
                         "statement": each.statement,
                         "order_only": each.order_only,
@@ -128,7 +133,7 @@ def limits(
             }
         )
     else:
-        _print_table(instance, names, bound, quadratic.value, forecasts, formulas)
+        _print_table(instance, names, bound, shared, winner, quadratic.value, forecasts, formulas)
         if plot is not None:
             print(f"Figure: {plot}")
     if bound.gap > gap:
@@ -136,12 +141,7 @@ def limits(
 
 
 def _truth(
-    table: "Table",
-    names: list[str],
-    vectors: "NDArray[np.float64]",
-    theta: Path | None,
-    answers: Path | None,
-    items: Path,
+    table: "ItemTable", theta: Path | None, answers: Path | None, items: Path, drop_bad_rows: bool
 ) -> "NDArray[np.float64]":
     """θ as given, or the maximum-likelihood estimate from answers."""
     from surepick.errors import InvalidInput
@@ -149,16 +149,14 @@ def _truth(
     if (theta is None) == (answers is None):
         raise InvalidInput("Pass either --theta FILE, the assumed truth, or --answers FILE to estimate it from.")
     if theta is not None:
-        from surepick.io.items import feature_columns
-
-        return read_theta(theta, feature_columns(table) or names)
+        return read_theta(theta, list(table.columns))
     from surepick.cli.output import print_sentences
     from surepick.confidence.result import pooled
     from surepick.glm import fit
     from surepick.io.votes import read_answers
 
     assert answers is not None
-    recorded = read_answers(answers, items)
+    recorded = read_answers(answers, items, drop_bad_rows=drop_bad_rows)
     print_sentences("rows were left out", recorded.left_out, to_stderr=True)  # the result says nothing of them
     estimate = fit(pooled(recorded.answers))
     if not estimate.converged:
@@ -207,6 +205,18 @@ def _measurements(vectors: "NDArray[np.float64]", ask: Ask, seed: int) -> "NDArr
     return np.asarray(differences[differences.any(axis=1)])
 
 
+def _winner_bounds(instance: "Instance", ask: Ask, delta: float) -> tuple[float, float] | None:
+    """What a method needs that assumes a winner and no features: by the plain argument, and with the error shared."""
+    from surepick.glm import probability_of_yes
+    from surepick.limits import winner_lower_bound, winner_shared_error_bound
+
+    if ask == "items":
+        return None
+    scores = instance.items @ instance.theta
+    chances = probability_of_yes(scores[:, None] - scores[None, :])
+    return winner_lower_bound(chances, delta=delta), winner_shared_error_bound(chances, delta=delta)
+
+
 def _formulas(instance: "Instance", delta: float) -> "list[Formula]":
     from surepick.limits import fixed_g_optimal_formula, kazerouni_wein_formula, rage_glm_2_formula, rage_glm_formula
 
@@ -235,14 +245,16 @@ def _forecasts(
     return [forecast(problem, each, instance.theta, runs=runs, seed=seed, price=price) for each in bar]
 
 
-def _ratio(formula: "Formula", bound: "LowerBound") -> float | None:
-    return None if formula.order_only else formula.questions / bound.questions
+def _ratio(formula: "Formula", shared: float) -> float | None:
+    return None if formula.order_only else formula.questions / shared
 
 
 def _print_table(
     instance: "Instance",
     names: list[str],
     bound: "LowerBound",
+    shared: float,
+    winner: tuple[float, float] | None,
     rho: float,
     forecasts: "list[Forecast]",
     formulas: "list[Formula]",
@@ -257,18 +269,31 @@ def _print_table(
     assumed = "the assumed theta" if bound.guarantee == "proved" else "the estimate, taken as the truth"
     console.print(
         f"Best under {assumed}: {names[bound.best]}, ahead by {instance.smallest_gap:.4g} in log-odds; hardest "
-        f"rival: {hardest}. Every method with error probability {bound.delta:g} asks at least {bound.questions:,.1f} "
-        f"questions on average. {bound.sentence}"
+        f"rival: {hardest}. Every method with error probability {bound.delta:g} asks at least {shared:,.1f} questions "
+        f"on average. {bound.sentence}"
     )
-    rows: list[dict[str, object]] = [
-        {"what": "lower bound", "questions": bound.questions, "ratio": 1.0, "guarantee": str(bound.guarantee)},
-        {
-            "what": "its quadratic form",
-            "questions": 2 * rho * nats(bound.delta),
-            "ratio": 2 * rho * nats(bound.delta) / bound.questions,
-            "guarantee": "heuristic",
-        },
+    proved = [
+        ("lower bound, error shared among the rivals", shared),
+        ("lower bound, change of measure", bound.questions),
     ]
+    if winner is not None:
+        proved += [
+            ("lower bound without features, error shared", winner[1]),
+            ("the same, change of measure", winner[0]),
+        ]
+    rows: list[dict[str, object]] = [
+        {"what": what, "questions": questions, "ratio": questions / shared, "guarantee": str(bound.guarantee)}
+        for what, questions in proved
+    ]
+    quadratic = 2 * rho * nats(bound.delta)
+    rows.append(
+        {
+            "what": "change of measure, quadratic form",
+            "questions": quadratic,
+            "ratio": quadratic / shared,
+            "guarantee": "heuristic",
+        }
+    )
     for forecast in forecasts:
         low, high = forecast.interval()
         between = f": 80% between {low:,.0f} and {high:,.0f}" if high < math.inf else ""
@@ -277,7 +302,7 @@ def _print_table(
             {
                 "what": f"{forecast.policy}, simulated{between}{cost}",
                 "questions": forecast.expected,
-                "ratio": forecast.expected / bound.questions,
+                "ratio": forecast.expected / shared,
                 "guarantee": str(forecast.guarantee),
             }
         )
@@ -285,9 +310,9 @@ def _print_table(
         {
             "what": f"{each.name}: {each.statement}" + (" (order only)" if each.order_only else ""),
             "questions": float(each.questions),
-            "ratio": _ratio(each, bound),
+            "ratio": _ratio(each, shared),
             "guarantee": str(each.guarantee),
         }
         for each in formulas
     ]
-    print_table("Questions, and their ratio to the lower bound", rows)
+    print_table("Questions, and their ratio to the highest lower bound with features", rows)

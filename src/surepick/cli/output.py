@@ -5,6 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+DROP_BAD_ROWS_HELP = "Leave out rows that cannot be used; otherwise the command refuses the file."
+
 
 def print_json(fields: dict[str, Any]) -> None:
     """One JSON document on standard output; infinite and missing numbers become null."""

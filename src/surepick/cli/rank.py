@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from surepick.cli.output import print_json, print_sentences
+from surepick.cli.output import DROP_BAD_ROWS_HELP, print_json, print_sentences
 
 Data = Literal["adaptive", "fixed"]
 Ties = Literal["half", "davidson"]
@@ -28,6 +28,7 @@ def rank(
     ties: Annotated[
         Ties, typer.Option(help="A tie is half a win of each (as in arena-rank), or modelled by Davidson.")
     ] = "half",
+    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw scores and ranks to this PNG, SVG or PDF file.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the leaderboard to this HTML file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -37,8 +38,10 @@ def rank(
     from surepick.io.vote_counts import count_votes
     from surepick.leaderboard import rank_votes
 
-    table = None if items is None else read_items(items, features=False)
-    board = rank_votes(count_votes(votes, None if table is None else table.names), delta=delta, data=data, ties=ties)
+    table = None if items is None else read_items(items, drop_bad_rows=drop_bad_rows)
+    names = None if table is None else table.names
+    counted = count_votes(votes, names, drop_bad_rows=drop_bad_rows)
+    board = rank_votes(counted, delta=delta, data=data, ties=ties)
     if plot is not None or html is not None:
         from surepick.report.leaderboard_page import draw_board, write_leaderboard
 

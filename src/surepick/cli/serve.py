@@ -34,23 +34,36 @@ def serve(
     ] = False,
     workers: Annotated[int, typer.Option(help="Processes that answer requests.", min=1, max=64)] = 1,
     items: Annotated[
-        Path | None, typer.Option(help="Create a study of these items (CSV or Parquet) and print a judge's link.")
+        Path | None,
+        typer.Option(help="Create a study of these items (CSV or Parquet) and print a link that anybody can join by."),
+    ] = None,
+    question: Annotated[str, typer.Option(help="What judges are asked about them: 'Which shoe would you buy?'.")] = "",
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder with the pictures that the column image names, or that are called like the items; without "
+            "--items every picture is an item."
+        ),
     ] = None,
 ) -> None:
     """Run the service until interrupted: judges answer questions, the admin watches and reads the verdict."""
-    from surepick.errors import MissingExtra
+    from surepick.errors import InvalidInput, MissingExtra
 
     try:
+        from surepick.service.first_study import FirstStudy
         from surepick.service.serve import run
     except ImportError as error:
         raise MissingExtra(f"The service needs {error.name}; install surepick[service].") from None
+    if question and items is None and images is None:
+        raise InvalidInput("--question needs something to ask about; give --items FILE or --images FOLDER.")
+    first = FirstStudy(items, images, question) if items is not None or images is not None else None
     run(
         url,
         host=host,
         port=port,
         token=token,
         workers=workers,
-        items=items,
+        first=first,
         tell=typer.echo,
         public_url=public_url,
         plain_http=plain_http,

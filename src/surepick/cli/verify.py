@@ -111,7 +111,7 @@ def verify_certificate(
     from surepick.errors import InvalidInput
 
     try:
-        content = json_module.loads(file.read_text())
+        content = json_module.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{file} cannot be read as JSON ({error}).") from None
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surepick._arrays import Booleans, Floats, Integers
+from surepick.answer import Places
 from surepick.confidence import ConfidenceSet, in_given_order, interval_anytime
 from surepick.glm import Tally
 from surepick.glm.loss import Vectors
@@ -16,6 +17,7 @@ from surepick.identify.anytime.claims import proven_better
 from surepick.identify.anytime.state import State
 from surepick.identify.forecast import OpenStage
 from surepick.identify.policy import updated
+from surepick.identify.sets import Order, neighbours_decided
 from surepick.linalg import span_of
 from surepick.report.sentences import intervals_note
 from surepick.session import Session
@@ -31,7 +33,7 @@ def verdicts_over_time(session: Session, points: int = CURVE_POINTS) -> Iterator
     """Questions answered so far and what could be said then, at times evenly spread over the logarithm."""
     stages = _answered(session)
     policy, problem = session.policy, session.problem
-    totals = np.cumsum([int(stage.pulls.sum()) for stage in stages])
+    totals = np.cumsum([int(stage.answers.sum()) for stage in stages])
     if not len(totals) or totals[-1] == 0:
         return
     marks = np.unique(np.searchsorted(totals, np.geomspace(max(1, totals[0]), totals[-1], points)))
@@ -39,8 +41,8 @@ def verdicts_over_time(session: Session, points: int = CURVE_POINTS) -> Iterator
     for number, stage in enumerate(stages):
         plan = stage.plan
         tally = plan.tally(problem, stage.wins, stage.pulls)
-        state = updated(policy, policy.apply(state, plan), plan.stage, tally, stage.partial)
-        if (stage.pulls < plan.pulls).any():
+        state = updated(policy, policy.apply(state, plan), plan.stage, tally, stage.partial, stage.orders)
+        if (stage.answers < plan.pulls).any():
             state = policy.close(state, plan.stage)
         if number in marks:
             yield int(totals[number]), policy.verdict(state)
@@ -50,8 +52,8 @@ def appearances(session: Session) -> Integers:
     """Number of answers about each item."""
     counts = np.zeros(len(session.problem.items), dtype=np.int64)
     for stage in session.progress()[1]:
-        for item in session.problem.about[stage.plan.measurements].T:
-            np.add.at(counts, item[item >= 0], stage.pulls[item >= 0])
+        for measurement, answers in zip(stage.plan.measurements.tolist(), stage.answers.tolist(), strict=True):
+            counts[list(session.problem.shown(measurement))] += answers
     return counts
 
 
@@ -142,15 +144,32 @@ def _in_the_order_asked(session: Session) -> list[Tally]:
         (
             question
             for question in session.questions.values()
-            if question.stage < stages and answers.get(question.id) in (0, 1) and question.id not in uncounted
+            if question.stage < stages and _is_decisive(answers.get(question.id)) and question.id not in uncounted
         ),
         key=lambda question: (question.stage, question.id),
     )
     if not known:
         return []
+    if session.problem.show > 2:  # picks and rankings as the comparisons that they decide
+        decided = [
+            (question.vector[first] - question.vector[second], won)
+            for question in known
+            for first, second, won in neighbours_decided(_places(answers[question.id]), len(question.items))
+        ]
+        return in_given_order(Tally.from_answers(*zip(*decided, strict=True)))
     rows = session.problem.vectors([question.measurement for question in known])
-    ones = np.array([int(answers[question.id]) ^ question.swapped for question in known], dtype=np.int64)
+    ones = np.array([int(answers[question.id] == 1) ^ question.swapped for question in known], dtype=np.int64)
     return in_given_order(Tally.from_answers(rows, ones))
+
+
+def _is_decisive(answer: float | Places | None) -> bool:
+    """Whether an answer is 1 or 0, or an order."""
+    return isinstance(answer, tuple) or answer in (0, 1)
+
+
+def _places(answer: float | Places) -> Order:
+    """Places from 0 of an answer to a question about a set."""
+    return tuple(place - 1 for place in answer) if isinstance(answer, tuple) else ()
 
 
 def _charged_set(state: State) -> ConfidenceSet:

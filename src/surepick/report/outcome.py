@@ -8,11 +8,13 @@ from surepick.baselines import RageGlmPrinted
 from surepick.checks import Answers, Check, check_all
 from surepick.errors import SurepickError
 from surepick.identify import Forecast, Verdict, run
-from surepick.io.items import ItemTable
+from surepick.io.items import ItemTable, Preparation
 from surepick.judges import World
 from surepick.limits import Instance, lower_bound
 from surepick.report.history import ScoreTable, score_table
+from surepick.report.sentences import accounting
 from surepick.session import Session
+from surepick.session.advice import Advice, advice_of
 
 LEVEL = 0.05
 """Chance of any false alarm among the checks of the assumptions."""
@@ -61,7 +63,7 @@ class Outcome:
     session: Session
     items: ItemTable
     command: str
-    """What to type to get the same result."""
+    """What to type to get the same result; empty for sessions of a program's own."""
     seconds: float
     ended: str | None = None
     """Why no more was asked, where that is not the verdict: "votes ran out", "cost cap reached", "judges failed" or
@@ -82,6 +84,15 @@ class Outcome:
     """How many more questions it may take, where that was simulated while it ran."""
     ranks: bool = False
     """Whether `to_json` includes intervals for scores and ranks."""
+    with_certificate: bool = False
+    """Whether `to_json` includes the certificate, which may be megabytes."""
+
+    @classmethod
+    def of(cls, session: Session, items: ItemTable | None = None) -> "Outcome":
+        """A session of a program's own as it stands."""
+        names = tuple(name for aliases in session.problem.aliases for name in aliases)
+        known = items or ItemTable(names, session.problem.items, names)
+        return cls(session, known, command="", seconds=0.0)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -93,6 +104,34 @@ class Outcome:
         """Questions that ended in a tie or were skipped, and answers that repeat an earlier one and do not count."""
         kinds = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
         return {kind: sum(last == kind for last in kinds.values()) for kind in ("tie", "skip")}
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """All answers by what became of them: counted, or why not; recorded votes that were not used included."""
+        counts, verdict = self.without_decision, self.verdict
+        replies = {event["id"]: event["event"] for event in self.session.log if event["event"] in ENDINGS}
+        given = sum(ending != "undo" for ending in replies.values())
+        known = {
+            "counted": verdict.questions,
+            "tie": 0 if self.session.takes_scores else counts["tie"],
+            "skip": counts["skip"],
+            "repeated by the same judge": len(self.session.uncounted),
+        }
+        if not verdict.status.final:
+            known |= {"too late": len(self.session.late), "not evaluated yet": verdict.not_evaluated}
+        rest = {"after the verdict": given - sum(known.values())} if verdict.status.final else {}
+        return known | rest | {"not used": self.remaining or 0}
+
+    @property
+    def accounting(self) -> str:
+        """What became of all answers, as a clause."""
+        halves = self.without_decision["tie"] if self.session.takes_scores else 0
+        return accounting(self.counts, kind="answer" if self.recorded is None else "vote", halves=halves)
+
+    @property
+    def assumption(self) -> str:
+        """What the verdict assumes, as the sentence of the claim that ended the search; empty for other policies."""
+        return next((claim.assumption for claim in self.verdict.claims if claim.ends_search), "")
 
     @property
     def status(self) -> str:
@@ -116,6 +155,16 @@ class Outcome:
         """Intervals for the scores and ranks of all items; takes seconds."""
         return score_table(self.session, delta=self.verdict.delta)
 
+    @cached_property
+    def advice(self) -> Advice | None:
+        """What the votes of an advisor were worth, if there was one."""
+        return advice_of(self.session)
+
+    @property
+    def about_advice(self) -> str:
+        """The same as a sentence; empty if there was none."""
+        return "" if self.advice is None else self.advice.sentence
+
     @property
     def on_average(self) -> str:
         """What a comparison of systems is about, as a sentence; empty for items."""
@@ -126,6 +175,11 @@ class Outcome:
     def left_out(self) -> tuple[str, ...]:
         """Sentences about all rows of all files that could not be used."""
         return (*self.items.left_out, *self.unused)
+
+    @property
+    def prepared(self) -> Preparation:
+        """What was done to the items before the first question."""
+        return self.items.prepared(self.session.problem)
 
     def to_json(self) -> dict[str, Any]:
         """The stable fields of `surepick find --json`, and more."""
@@ -141,7 +195,7 @@ class Outcome:
             "seconds": self.seconds,
             "policy": verdict.policy,
             "guarantee": str(verdict.guarantee),
-            "certificate": self.certificate,
+            "certificate": self.certificate if self.with_certificate else None,
             "label": self.items.label(verdict.best),
             "also": list(verdict.also),
             "surviving": list(verdict.surviving),
@@ -153,7 +207,8 @@ class Outcome:
             "repeats": self.session.repeats,
             "checks": [check.to_json() for check in self.checks],
             "forecast": None if self.forecast is None else self.forecast.to_json(),
-            "steps": list(self.items.steps),
+            "prepare": self.prepared.to_json(),
+            "answers": self.counts,
             "ties": self.without_decision["tie"],
             "skips": self.without_decision["skip"],
             "left_out": list(self.left_out),
@@ -161,6 +216,7 @@ class Outcome:
             "remaining": self.remaining,
             "spent": self.spent,
             "truth": self.truth,
+            "advice": None if self.advice is None else self.advice.to_json(),
             "comparison": None if self.comparison is None else self.comparison.to_json(),
             "command": self.command,
         } | self._ranks()

@@ -4,16 +4,20 @@ import math
 import tempfile
 from collections.abc import Callable, Sequence
 from html import escape
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from surepick import __version__
 from surepick.certificate import ARITHMETIC_ONLY
+from surepick.identify.verdict import one_in
+from surepick.io.items import ItemTable
 from surepick.report.figures import draw_appearances, draw_evidence, draw_scores
 from surepick.report.history import appearances, verdicts_over_time
 from surepick.report.outcome import LEVEL, Outcome
 from surepick.report.sentences import REFUTED, certainty, checks_note, claim, claim_result, equally_good
+from surepick.session import Session
 
 STYLE = """
 body{font:16px/1.55 system-ui,sans-serif;color:#1c1c1e;max-width:54rem;margin:2.5rem auto;padding:0 1.2rem}
@@ -35,10 +39,15 @@ PLAIN_COLOUR = "#7aa6d6"
 """For items that have no colour of their own."""
 
 
-def write_report(outcome: Outcome, path: Path) -> None:
-    """Write the page; figures need the extra `plots`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(outcome), encoding="utf-8")
+def write_report(searched: Outcome | Session, path: str | PathLike[str], *, items: ItemTable | None = None) -> None:
+    """Write the report of a search, or of a session as it stands, to an HTML file; figures need the extra `plots`.
+
+    `items` are those of a session, with what is shown of them; by default the items of its problem, by name.
+    """
+    outcome = searched if isinstance(searched, Outcome) else Outcome.of(searched, items)
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page(outcome), encoding="utf-8")
 
 
 def page(outcome: Outcome) -> str:
@@ -78,10 +87,11 @@ def _verdict(outcome: Outcome) -> str:
     sentences = [
         doubt,
         f"{claim(verdict.status, best, verdict.epsilon, count=count, why=escape(ended))}.",
-        escape(certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee)),
+        escape(certainty(verdict.status, verdict.delta, verdict.epsilon, verdict.guarantee, outcome.assumption)),
         outcome.on_average,
         escape(verdict.reason),
         equally_good([_item(outcome, name) for name in verdict.also]),
+        outcome.about_advice,
     ]
     tone = "claim" if verdict.stands else "claim open"
     return (
@@ -111,7 +121,7 @@ def _ladder(outcome: Outcome) -> str:
     return (
         "<h2>What is proved under which assumption</h2>"
         f"<table><tr><th>claim</th><th>if ...</th><th>then</th></tr>{rows}</table>"
-        f'<p class="note">Each claim is wrong with probability at most {100 * outcome.verdict.delta:g}% if its '
+        f'<p class="note">Each claim is wrong in at most {one_in(outcome.verdict.delta)} such searches, if its '
         "assumption holds.</p>"
     )
 
@@ -119,16 +129,14 @@ def _ladder(outcome: Outcome) -> str:
 def _numbers(outcome: Outcome) -> str:
     verdict = outcome.verdict
     rows = [
-        ("answers used", f"{verdict.questions:,}"),
-        ("ties, skips", "{tie:,}, {skip:,}".format(**outcome.without_decision)),
+        ("answers", escape(outcome.accounting)),
         ("policy", escape(verdict.policy)),
         ("delta, epsilon", f"{verdict.delta:g}, {verdict.epsilon:g}"),
-        ("time", f"{outcome.seconds:.1f} s"),
     ]
+    if outcome.seconds:
+        rows.append(("time", f"{outcome.seconds:.1f} s"))
     if outcome.spent:
         rows.append(("cost", f"{outcome.spent:,.4g}"))
-    if outcome.remaining is not None:
-        rows.append(("recorded votes not used", f"{outcome.remaining:,}"))
     if outcome.truth is not None:
         rows.append(("truth (hidden from the search)", _item(outcome, outcome.truth)))
     if outcome.comparison is not None:
@@ -217,7 +225,7 @@ def _assumptions(outcome: Outcome) -> str:
 
 
 def _preparation(outcome: Outcome) -> str:
-    parts = ["<h2>Data preparation</h2>", sentence_list(outcome.items.steps)]
+    parts = ["<h2>Data preparation</h2>", sentence_list(outcome.prepared.sentences)]
     for title, sentences in (
         ("Rows that could not be used", outcome.left_out),
         ("Questions that the judges failed to answer", outcome.troubles),
@@ -228,8 +236,9 @@ def _preparation(outcome: Outcome) -> str:
 
 
 def _again(outcome: Outcome) -> str:
+    command = f"<pre>{escape(outcome.command)}</pre>" if outcome.command else ""
     return (
-        f"<h2>How to repeat this</h2><pre>{escape(outcome.command)}</pre>"
+        f"<h2>How to repeat this</h2>{command}"
         f'<p class="note">surepick {__version__}. With <code>--certificate FILE</code> the proof is written as '
         "data, and <code>surepick verify-certificate FILE</code> derives it again from its counts and predictions. "
         f"{escape(ARITHMETIC_ONLY)}</p>"

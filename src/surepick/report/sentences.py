@@ -1,9 +1,11 @@
 """The one wording of a verdict: what is claimed and how sure that is, for the terminal, the report and the service."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from surepick.identify import Status
+from surepick.identify.verdict import one_in
+from surepick.session.judges_needed import LARGER_DELTA, LARGER_EPSILON, MOST_JUDGES, JudgesNeeded
 
 REFUTED = (
     "The answers refute every logistic model with these features, so intervals and ranks mean nothing; check for "
@@ -12,6 +14,9 @@ REFUTED = (
 """Said instead of intervals where no model fits."""
 
 ASSUMPTIONS_NOTE = "Silence does not prove that the assumptions hold."
+
+NOUNS = ("tie", "skip")
+"""Fates of an answer that have a plural."""
 
 ODDS_SHOWN = 1e6
 """Odds above this are all the same to a reader."""
@@ -51,24 +56,63 @@ def claim_around(
     return (f"{begun}{reason}; the best guess{of_all} is ", "") if named else (f"{begun}{reason}", "")
 
 
-def certainty(status: Status, delta: float, epsilon: float, guarantee: str) -> str:
-    """How sure the claim is, as a sentence.
+def certainty(status: Status, delta: float, epsilon: float, guarantee: str, assumption: str = "") -> str:
+    """How sure the claim is, as a sentence: each of the four guarantees in people's words.
 
-    >>> certainty(Status.CERTAIN, 0.05, 0.0, "proved")
-    'A search like this names a wrong item with probability at most 5%. Proved, if the assumptions hold.'
+    `assumption` is that of the claim, as a sentence.
+
+    >>> certainty(Status.CERTAIN, 0.05, 0.0, "proved", "One item wins each of its comparisons.")
+    'Wrong in at most 1 of 20 such searches, if one item wins each of its comparisons (proved).'
+    >>> certainty(Status.CERTAIN, 0.05, 0.0, "heuristic")
+    'A rule of thumb: nothing is proved about how often it excludes the best item or names a wrong one (heuristic).'
     """
     # A heuristic has no probability of error to state: delta is a parameter of it, and no more.
     if guarantee == "heuristic":
-        return "A heuristic: nothing is proved about how often it excludes the best item or names a wrong one."
+        return (
+            "A rule of thumb: nothing is proved about how often it excludes the best item or names a wrong one "
+            "(heuristic)."
+        )
     if not status.decided:
         return "Nothing is claimed yet, except that the best item is among those not excluded."
-    within = status is Status.WITHIN_EPSILON
-    wrong = f"an item worse than the best by more than {epsilon:g}" if within else "a wrong item"
+    wrong = f"worse than the best by more than {epsilon:g}" if status is Status.WITHIN_EPSILON else "wrong"
+    often = f"{wrong} in at most {one_in(delta)} such searches"
+    condition = as_condition(assumption)
+    if guarantee == "cited":
+        return f"{often.capitalize()}, {condition} (cited: proved in a publication)."
     if guarantee != "proved":
-        return f"Meant to name {wrong} with probability at most {100 * delta:g}% ({guarantee}, not proved)."
-    return (
-        f"A search like this names {wrong} with probability at most {100 * delta:g}%. Proved, if the assumptions hold."
-    )
+        return f"Meant to be {often}, but the printed constants are not valid in general ({guarantee})."
+    return f"{often.capitalize()}, {condition} (proved)."
+
+
+def as_condition(assumption: str) -> str:
+    """An assumption as a clause; without one, a reference to those that are listed.
+
+    >>> as_condition("The features explain every answer.")
+    'if the features explain every answer'
+    """
+    text = assumption.rstrip(".")
+    return f"if {text[:1].lower()}{text[1:]}" if text else "if the assumptions hold"
+
+
+def accounting(counts: Mapping[str, int], *, kind: str = "answer", halves: int = 0) -> str:
+    """What became of all answers, as a clause: `counts` has those counted under "counted", and others by their fate.
+
+    `halves` of those counted are ties, each half a win of both.
+
+    >>> accounting({"counted": 6675, "tie": 300, "after the verdict": 33})
+    '7,008 answers, 6,675 counted: 300 ties, 33 after the verdict'
+    >>> accounting({"counted": 12}, halves=2)
+    '12 answers, 2 of them ties'
+    """
+    total, counted = sum(counts.values()), counts["counted"]
+    ties = "" if not halves else f", {halves:,} of them {'a tie' if halves == 1 else 'ties'}"
+    said = f"{total:,} {kind}{'s' * (total != 1)}"
+    others = [
+        f"{count:,} {fate}{'s' * (count > 1 and fate in NOUNS)}"
+        for fate, count in counts.items()
+        if count and fate != "counted"
+    ]
+    return f"{said}, {counted:,} counted{ties}: {', '.join(others)}" if others else f"{said}{ties}"
 
 
 def claim_result(
@@ -92,6 +136,45 @@ def claim_result(
     if status is Status.NOT_IDENTIFIABLE:
         return "these questions cannot decide it"
     return f"{left} of {count} items left, {best} leads" + (f"; {further}" if further else "")
+
+
+def judges_wanted(needed: JudgesNeeded, answered: int) -> str:
+    """How many judges have to answer, if all agree, as sentences; `answered` of them have.
+
+    >>> judges_wanted(JudgesNeeded(in_all=8, from_start=8, larger_delta=5, larger_epsilon=6), 3).partition(";")[0]
+    'If all agree, about 5 more judges are needed, each of whom is asked a pair once'
+    """
+    if needed.in_all is None:
+        return f"Even if all agree, more than {MOST_JUDGES} judges are needed, each of whom is asked a pair once."
+    more = needed.in_all - answered
+    if more < 1:
+        return "If they go on to agree, those who have answered can decide it."
+    judges = f"{more}{' more' if answered else ''} judge{' is' if more == 1 else 's are'} needed"
+    whom = "who is asked a pair once" if more == 1 else "each of whom is asked a pair once"
+    return f"If all agree, about {judges}, {whom}; more if tastes differ or many answer at once."
+
+
+def fewer_judges(needed: JudgesNeeded, delta: float, epsilon: float) -> str:
+    """With which limits a new study takes fewer judges, as a sentence; "" where none of those tried helps.
+
+    >>> fewer_judges(JudgesNeeded(in_all=8, from_start=8, larger_delta=5, larger_epsilon=6), 0.05, 0.0)
+    'A new study takes about 5 judges instead of 8 with delta 0.2 instead of 0.05, or 6 with epsilon 1 instead of 0.'
+    """
+    usual = needed.from_start or MOST_JUDGES + 1
+    tried = [
+        (number, f"{name} {larger:g} instead of {present:g}")
+        for number, name, larger, present in (
+            (needed.larger_delta, "delta", LARGER_DELTA, delta),
+            (needed.larger_epsilon, "epsilon", LARGER_EPSILON, epsilon),
+        )
+        if number is not None and number < usual
+    ]
+    if not tried:
+        return ""
+    (number, change), *others = tried
+    instead = f"instead of {needed.from_start or f'more than {MOST_JUDGES}'}"
+    also = "".join(f", or {other} with {way}" for other, way in others)
+    return f"A new study takes about {number} judges {instead} with {change}{also}."
 
 
 def equally_good(labels: Sequence[str]) -> str:

@@ -1,0 +1,37 @@
+"""The study of people drawn from a population, in small."""
+
+from dataclasses import replace
+
+import pytest
+
+from surepick_experiments.studies import Options, find_study, population, run_study
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setattr(population, "COLOURS", 8)
+    monkeypatch.setattr(population, "MOST", 25)
+    monkeypatch.setattr(population, "BLOCK", 2)
+    monkeypatch.setattr(population, "EARLIER", 6)
+    monkeypatch.setattr(population, "ANSWERS", 10)
+
+
+def test_every_setting_is_counted(tmp_path):
+    study = find_study("population")
+    settings = list(population.SHARE_OF_RUNS)
+    few = replace(study, tasks=lambda options: [{"setting": setting, "block": 0} for setting in settings])
+    rows, summary = run_study(few, Options(), out=tmp_path)
+    cells = {(cell["setting"], cell["population"]): cell for cell in summary["cells"]}
+    assert {setting for setting, _ in cells} == set(settings)
+    assert (population.ALIKE, "learned") in cells
+    assert all(row["questions"] <= 25 for row in rows)
+    assert all(row["gap"] == 0 and row["wrong"] == row["decided"] for row in rows if row["setting"] == population.TIED)
+    assert all(abs(row["gap"] - 0.05) < 1e-9 for row in rows if row["setting"] == population.HAIRLINE)
+    assert study.draw(rows, summary, tmp_path)[0].stat().st_size > 1000
+    assert study.tables(summary)[0][1]
+
+
+def test_most_tasks_are_usual_people():
+    tasks = population.tasks(Options(runs=200))
+    assert sum(task["setting"] == population.USUAL for task in tasks) == 100
+    assert len(tasks) < 140
