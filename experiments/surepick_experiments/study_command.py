@@ -8,6 +8,7 @@ import typer
 from surepick.cli.output import print_json, print_table
 
 Engine = Literal["local", "ray", "dask"]
+Profile = Literal["small", "full"]
 
 
 def study(
@@ -20,8 +21,10 @@ def study(
     gap: Annotated[float | None, typer.Option(help="Gap between best and second, in log-odds.")] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of steps.")] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the UT-Zap50K files (zappos, insight) or of recorded votes (guess).")
+        Path | None,
+        typer.Option(help="Folder of the UT-Zap50K files (zappos, insight) or of recorded votes (guess, benchmark)."),
     ] = None,
+    profile: Annotated[Profile | None, typer.Option(help="How much of the benchmark; small by default.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = -1,
     engine: Annotated[Engine, typer.Option(help="local processes, or a ray or dask cluster.")] = "local",
     address: Annotated[
@@ -58,6 +61,7 @@ def study(
         gap=gap,
         horizon=horizon,
         data=None if data is None else str(data.resolve()),
+        profile=profile,
     )
     folder = out or Path("out") / name
     with Progress(console=Console(stderr=True), transient=True) as bar:

@@ -6,7 +6,11 @@ from surepick.errors import InvalidInput
 from surepick_experiments.studies.runner import Options, Study, run_study
 
 MODULES = {
+    "advice": "surepick_experiments.studies.advice",
+    "answers": "surepick_experiments.studies.answers",
     "anytime": "surepick_experiments.studies.anytime",
+    "benchmark": "surepick_experiments.benchmark.study",
+    "bounds": "surepick_experiments.studies.bounds",
     "burnin": "surepick_experiments.studies.burnin",
     "checks": "surepick_experiments.studies.checks",
     "claims": "surepick_experiments.studies.claims",
@@ -24,6 +28,7 @@ MODULES = {
     "limits": "surepick_experiments.studies.limits",
     "minimisation": "surepick_experiments.studies.minimisation",
     "people": "surepick_experiments.studies.people",
+    "population": "surepick_experiments.studies.population",
     "soare": "surepick_experiments.studies.soare",
     "sticky": "surepick_experiments.studies.sticky",
     "supcb": "surepick_experiments.studies.contextual_supcb",

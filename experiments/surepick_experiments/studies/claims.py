@@ -25,7 +25,8 @@ from surepick.answer import Answer
 from surepick.glm import Tally, probability_of_yes
 from surepick.identify import Anytime, Policy, Problem, Status, Verdict, Winner, run
 from surepick.identify.policy import Partial
-from surepick.identify.winner import WinnerState
+from surepick.identify.sets import Orders
+from surepick.identify.winner_state import WinnerState
 from surepick.session import Question, Session
 from surepick.session.find import AskLoop, FunctionJudge
 from surepick_experiments.studies.identification import DELTA, exact_limits, groups
@@ -271,9 +272,11 @@ KNOWN = 0.6
 class Peeking(Winner):
     """Winner that says what it predicted once the answer is known: that who lost would lose. The negative control."""
 
-    def update(self, state: WinnerState, stage: int, tally: Tally, partial: Partial = ()) -> WinnerState:
+    def update(
+        self, state: WinnerState, stage: int, tally: Tally, partial: Partial = (), orders: Orders = ()
+    ) -> WinnerState:
         """Record the answers, and only then fix the bets on them."""
-        after = super().update(state, stage, tally, partial)
+        after = super().update(state, stage, tally, partial, orders)
         record = after.stages[stage]
         # `predict` uses every answer that is in, and by now these are.
         shares = []
@@ -315,8 +318,10 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
 
 def search(case: Case, claim: str, seed: int) -> Verdict:
     """One search to its verdict."""
-    make: type[Anytime] | type[Winner] = {"winner": Winner, "features": Anytime, PEEKING: Peeking}[claim]
-    policy: Policy[Any] = make(delta=DELTA, epsilon=case.epsilon, budget=AMONG_EQUALS if case.tied else BUDGET[claim])
+    known: dict[str, type[Anytime] | type[Winner]] = {"winner": Winner, "features": Anytime, PEEKING: Peeking}
+    policy: Policy[Any] = known[claim](
+        delta=DELTA, epsilon=case.epsilon, budget=AMONG_EQUALS if case.tied else BUDGET[claim]
+    )
     judge = CaseJudge(case, np.random.default_rng(seed))
     if not (case.bias or case.ties):
         return run(case.problem, policy, judge, seed=seed)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import binom
 
 from surepick._arrays import Floats
-from surepick.identify import Anytime, Policy, RageGlm
+from surepick.identify import Policy, RageGlm
 from surepick.identify.problem import Problem
 from surepick.identify.staged.base import Stages
 from surepick.identify.staged.rage_glm import RoundMemo
@@ -26,8 +26,6 @@ from surepick.report.figures import figure
 from surepick_experiments.studies import delta_anytime
 from surepick_experiments.studies.delta_anytime import (
     HORIZON,
-    POSTERIOR,
-    POSTERIOR_HORIZON,
     TIES,
     UNPAID,
     Hasty,
@@ -105,7 +103,6 @@ def tasks(options: Options) -> list[Params]:
     cells = [(family, policy) for family in FAMILIES for policy in [*policies, CONTROL]]
     if "anytime" in policies:
         cells += [(family, "anytime") for family in delta_anytime.FAMILIES] + [(family, UNPAID) for family in TIES]
-        cells += [(family, POSTERIOR) for family in EVERYWHERE]
     return [
         {"family": family, "delta": delta, "policy": policy, "block": number, "runs": min(block, runs - number * block)}
         for family, policy in cells
@@ -122,8 +119,6 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         policy = Shrunk(delta=delta, kappa=world.kappa, budget=BUDGET)
     elif name in ("anytime", UNPAID):
         policy = (Unpaid if name == UNPAID else Hasty)(delta=delta, budget=HORIZON)
-    elif name == POSTERIOR:
-        policy = Anytime(delta=delta, stop="posterior", budget=POSTERIOR_HORIZON)
     else:
         policy = informed(name, world, delta=delta, budget=BUDGET)
     tied = task["family"] in ("exact tie", *TIES)
@@ -158,7 +153,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
             }
         )
     controls = [cell for cell in cells if cell["policy"] in CONTROLS]
-    honest = [cell for cell in cells if cell["policy"] not in (*CONTROLS, POSTERIOR)]
+    honest = [cell for cell in cells if cell["policy"] not in CONTROLS]
     return {
         "false_alarm_rate": FALSE_ALARM,
         "runs": sum(cell["runs"] for cell in honest),
@@ -180,7 +175,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
         for axes, family in zip(panels, families, strict=False):
             cells = [cell for cell in summary["cells"] if cell["family"] == family]
             for (policy,), group in groups(cells, "policy").items():
-                style = "--x" if policy in (*CONTROLS, POSTERIOR) else "-o"
+                style = "--x" if policy in CONTROLS else "-o"
                 colour = COLOURS.get(policy, "#999999")
                 axes.plot(
                     [c["delta"] for c in group], [c["error_rate"] for c in group], style, color=colour, label=policy

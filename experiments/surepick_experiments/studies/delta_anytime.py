@@ -18,10 +18,7 @@ from surepick.judges import World
 from surepick_experiments.worlds import person, soare
 
 UNPAID = "control: likelihood ratio against log(1/delta)"
-POSTERIOR = "anytime, stop='posterior'"
-"""The heuristic as it comes, with its small stages: what it promises is measured, not tested."""
-
-HORIZON, POSTERIOR_HORIZON = 10**8, 10**4
+HORIZON = 10**8
 """Exact ties end here."""
 
 

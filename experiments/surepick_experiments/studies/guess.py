@@ -23,19 +23,18 @@ from surepick.errors import InvalidInput
 from surepick.glm import Tally, fit, probability_of_yes
 from surepick.glm.item_scores import FEATURE_SCALES, OWN_SCALES, ItemScores
 from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Winner, run
-from surepick.identify.winner import WinnerState
+from surepick.identify.winner_state import WinnerState
 from surepick.io.items import read_items
 from surepick.io.votes import numbers_of, read_votes
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
-from surepick_experiments.studies.ladder import PEOPLE, PLAIN, SPREAD, Preferences, bradley_terry, preferences
+from surepick_experiments.studies.ladder import NEARLY, PEOPLE, PLAIN, SPREAD, Preferences, bradley_terry, preferences
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds import person
 
 AFTER = (50, 100, 400)
 """Questions after which the best guess is read."""
 
-USELESS, DISGUISED, NEARLY = "useless features", "disguised winner", "nearly right features"
+USELESS, DISGUISED = "useless features", "disguised winner"
 RECORDED, LOOK_ALIKE = "recorded votes", "look-alikes"
 
 SETTINGS: tuple[tuple[str, int, float], ...] = (
@@ -51,9 +50,6 @@ SETTINGS: tuple[tuple[str, int, float], ...] = (
 DIMENSION = 4
 """Useless features: fewer than items, so that a model of them cannot fit everything."""
 
-OWN = 0.5
-"""Standard deviation of what nearly right features do not explain, in log-odds."""
-
 PRIOR = 2.0
 """Standard deviation of the log-odds of an answer, before any is in, for top-two Thompson sampling."""
 
@@ -68,14 +64,8 @@ def make_world(world: str, items: int, gap: float, data: str | None, rng: np.ran
     """A random world of this kind; with `data` one of the recorded sets."""
     if data is not None:
         return _recorded(world, Path(data), rng)
-    if world in (PEOPLE, PLAIN):
+    if world in (PEOPLE, PLAIN, NEARLY):
         return preferences(world, items, gap, rng)
-    if world == NEARLY:
-        taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
-        scores = taste.scores + rng.normal(0, OWN, items)
-        second, best = np.argsort(scores)[-2:]
-        scores[best] = scores[second] + gap
-        return Preferences(taste.problem, bradley_terry(scores))
     scores = np.sort(rng.normal(0, SPREAD, items))[::-1]
     scores[0] = scores[1] + gap
     scores = rng.permutation(scores)  # the first item is named where nothing is known
@@ -103,7 +93,7 @@ def _recorded(world: str, folder: Path, rng: np.random.Generator) -> Preferences
     count = len(problem.items)
     won, asked = np.zeros((count, count)), np.zeros((count, count))
     for vote in votes.votes:
-        if vote.answer is not None:
+        if vote.answer is not None and not isinstance(vote.answer, tuple):
             first, second = (number[name] for name in vote.shown)
             share = 0.5 if vote.answer == "tie" else float(vote.answer)
             won[first, second] += share

@@ -23,6 +23,7 @@ BUDGETS = {"gl-gape": 10**6}
 COLOURS = {
     "anytime": "#d4007a",
     "winner": "#f28e2b",
+    "posterior": "#2a9d8f",
     "rage-glm": "#0b6e4f",
     "rage-glm-halving": "#6bbf59",
     "rage-glm-printed": "#c1121f",
@@ -41,7 +42,7 @@ COLOURS = {
 def informed(name: str, world: World, *, delta: float = DELTA, **options: Any) -> Policy[Any]:
     """The policy of this name, told the true κ₀ (or norm) where it can use it."""
     known: dict[str, Any] = {"kappa": world.kappa}
-    if name in ("anytime", "winner", "rage-linear"):
+    if name in ("anytime", "winner", "posterior", "rage-linear"):
         known = {}
     elif name == "rage-glm-2":
         known = {"norm_bound": world.norm}

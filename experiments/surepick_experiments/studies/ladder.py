@@ -1,8 +1,9 @@
 """Study `ladder`: what each assumption costs, and what happens where it fails.
 
-Items without features, people who compare colours, features that have nothing to do with the answers, and preferences
-that go in circles below a winner. "winner" assumes only that one item wins its share of every comparison, "anytime"
-that the answers are logistic in the features (docs/assumptions.md). The lower bound is that of the weaker assumption.
+Items without features, people who compare colours, features that explain most of the answers or nothing, preferences
+that go in circles below a winner, and judges of two camps. "winner" assumes only that one item wins its share of every
+comparison, "anytime" that the answers are logistic in the features (docs/assumptions.md). The lower bound is that of
+the weaker assumption.
 """
 
 import time
@@ -25,18 +26,25 @@ from surepick_experiments.studies.identification import COLOURS, DELTA, chosen_p
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds import person
 
-PLAIN, PEOPLE, MISLEADING, CIRCLE = "no features", "colours", "misleading features", "circle below a winner"
+PLAIN, PEOPLE, NEARLY, MISLEADING = "no features", "colours", "nearly right features", "misleading features"
+CIRCLE, CAMPS = "circle below a winner", "two camps with one favourite"
 
 SETTINGS: tuple[tuple[str, int, float], ...] = (
     *((PLAIN, items, gap) for items in (5, 10, 20, 37) for gap in (1.0, 0.4)),
+    *((PLAIN, items, 1.0) for items in (100, 200)),
     *((PEOPLE, 37, gap) for gap in (1.5, 0.35)),
+    (NEARLY, 37, 0.5),
     (MISLEADING, 10, 1.0),
     (CIRCLE, 10, 1.0),
+    (CAMPS, 10, 1.0),
 )
 """World, items, and the gap between the best and the second in log-odds."""
 
 SPREAD = 1.2
 """Standard deviation of drawn scores, in log-odds."""
+
+OWN = 0.5
+"""Standard deviation of what nearly right features do not explain, in log-odds."""
 
 DIMENSION = 4
 """Features that mislead: fewer than items, so that a model of them cannot fit everything."""
@@ -93,6 +101,12 @@ def preferences(world: str, items: int, gap: float, rng: np.random.Generator) ->
     if world == PEOPLE:
         taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
         return Preferences(taste.problem, bradley_terry(taste.scores))
+    if world == NEARLY:
+        taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
+        scores = taste.scores + rng.normal(0, OWN, items)
+        second, best = np.argsort(scores)[-2:]
+        scores[best] = scores[second] + gap
+        return Preferences(taste.problem, bradley_terry(scores))
     if world == CIRCLE:
         # Item 0 wins by the gap. The others form a circle, an odd number of them, and each beats the half that follows.
         around = (np.arange(items)[None, :] - np.arange(items)[:, None]) % (items - 1)
@@ -102,8 +116,12 @@ def preferences(world: str, items: int, gap: float, rng: np.random.Generator) ->
         return Preferences(Problem.from_pairs(np.eye(items)), chances)
     scores = np.sort(rng.normal(0, SPREAD, items))[::-1]
     scores[0] = scores[1] + gap
-    features = np.eye(items) if world == PLAIN else rng.normal(size=(items, DIMENSION))
-    return Preferences(Problem.from_pairs(features), bradley_terry(rng.permutation(scores)))
+    features = np.eye(items) if world in (PLAIN, CAMPS) else rng.normal(size=(items, DIMENSION))
+    chances = bradley_terry(scores)
+    if world == CAMPS:  # a judge is drawn from one of two camps, which agree on the winner and on nothing else
+        chances = (chances + bradley_terry(np.concatenate([scores[:1], rng.permutation(scores[1:])]))) / 2
+    order = rng.permutation(items)
+    return Preferences(Problem.from_pairs(features), chances[np.ix_(order, order)])
 
 
 def bradley_terry(scores: Floats) -> Floats:

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from surepick import __version__
+from surepick import __version__, validate
 from surepick.errors import InvalidInput
 from surepick_experiments.studies.engine import Engine, run_everywhere
+
+PROFILES = ("small", "full")
 
 Row = dict[str, Any]
 Params = dict[str, Any]
@@ -36,12 +38,16 @@ class Options:
     horizon: int | None = None
     data: str | None = None
     """A folder of real data."""
+    profile: str | None = None
+    """How much of the benchmark: one of `PROFILES`."""
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
             raise InvalidInput(f"--runs must be at least 1, got {self.runs}.")
         if self.seed < 0:
             raise InvalidInput(f"--seed must not be negative, got {self.seed}.")
+        if self.profile is not None:
+            validate.one_of("--profile", self.profile, PROFILES)
         if self.data is not None and self.gap is not None:
             raise InvalidInput("--gap is of synthetic items; real ones (--data) have their own. Leave one of them out.")
 
@@ -103,7 +109,7 @@ def run_study(
     progress(len(tasks) - len(waiting), len(tasks))
     work = partial(_run_task, study.run, options.seed)
     _end_last_line(journal)
-    with journal.open("a") as file:
+    with journal.open("a", encoding="utf-8") as file:
         for number, rows in run_everywhere(
             work, [task for _, task in waiting], jobs=jobs, engine=engine, address=address
         ):
@@ -114,7 +120,7 @@ def run_study(
             progress(sum(key in finished for key in keys), len(tasks))
     rows = [row for key in keys for row in finished[key]]
     summary = study.summarise(rows)
-    (out / "summary.json").write_text(json.dumps(summary, indent=2))
+    (out / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
     write_rows(rows, out)
     return rows, summary
 
@@ -122,7 +128,7 @@ def run_study(
 def write_rows(rows: list[Row], out: Path) -> None:
     """Tidy rows as rows.csv, and rows.parquet where pyarrow is there."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with (out / "rows.csv").open("w", newline="") as file:
+    with (out / "rows.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(rows)
@@ -162,9 +168,9 @@ def _finished(journal: Path) -> dict[str, list[Row]]:
 def _end_last_line(journal: Path) -> None:
     """A line cut off by an interruption must not swallow the next one."""
     if journal.exists() and not journal.read_bytes().endswith(b"\n"):
-        with journal.open("a") as file:
+        with journal.open("a", encoding="utf-8") as file:
             file.write("\n")
 
 
 def _lines(journal: Path) -> Iterable[str]:
-    return journal.read_text().splitlines() if journal.exists() else []
+    return journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []

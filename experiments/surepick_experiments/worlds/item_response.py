@@ -86,12 +86,23 @@ class ItemResponses:
         """Whether the best system beats every other one on average, as the claim "winner" assumes."""
         return bool(np.all(np.delete(self.chances[self.best], self.best) > 0.5))
 
+    def first_answers(self, rng: np.random.Generator) -> Floats:
+        """What the judge says first to every pair on every input in both orders: pairs × answers, 1 for the first."""
+        first, second = np.triu_indices(len(self.quality), 1)
+        chances = np.concatenate(self._in_both_orders(self.quality[first], self.quality[second]), axis=1)
+        return np.asarray(rng.random(chances.shape) < chances, dtype=np.float64)
+
     def _chances(self, one: Floats, other: Floats) -> Floats:
+        shown_first, shown_second = self._in_both_orders(one, other)
+        return (shown_first + shown_second) / 2
+
+    def _in_both_orders(self, one: Floats, other: Floats) -> tuple[Floats, Floats]:
+        """Probability that `one` wins if it is shown first, and if it is shown second."""
         gap, place = one - other, self.judging.place
         if self.judging.noise == 0:
-            return np.asarray(((gap + place > 0) * 1.0 + (gap - place > 0)) / 2)
+            return np.asarray(gap + place > 0, dtype=np.float64), np.asarray(gap - place > 0, dtype=np.float64)
         gap = gap / self.judging.noise
-        return (probability_of_yes(gap + place) + probability_of_yes(gap - place)) / 2
+        return probability_of_yes(gap + place), probability_of_yes(gap - place)
 
 
 def item_responses(kind: str, systems: int, inputs: int, lead: float, rng: np.random.Generator) -> ItemResponses:
