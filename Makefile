@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 BEYOND := anytime people limits delta minimisation checks forecast contextual horizon
 
-.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test memory-test day-test race-test fuzz
+.PHONY: help demo test check docs reproduce studies format lock clean debian crash-test load-test studies-test memory-test day-test race-test fuzz notebooks wheel-test windows-test openapi
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ load-test: $(READY) debian  ## a judge's cycle at 50 and 200 judges, compared wi
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py postgresql
 
+studies-test: $(READY) debian  ## the next question with 500 open studies on one PostgreSQL and two servers
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support:tests/system $(BIN)/python tests/system/service_studies.py
+
 memory-test: $(READY)  ## the memory of all processes over 100,000 answers
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=tests/support $(BIN)/python tests/system/service_load.py sqlite --judges 50 --answers 100000
 
@@ -70,6 +73,18 @@ day-test: $(READY)  ## 200 studies with 24 simulated hours of judges coming and 
 fuzz: $(READY)  ## certificates of both claims changed 10,000 times, and 300 made-up requests to every operation of the service
 	OPENBLAS_NUM_THREADS=1 SUREPICK_MUTATIONS=10000 $(BIN)/pytest tests/certificate/test_mutations.py
 	OPENBLAS_NUM_THREADS=1 SUREPICK_EXAMPLES=300 $(BIN)/pytest tests/service/test_schema.py
+
+notebooks: $(READY)  ## run the notebooks of the examples and keep their outputs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/run_notebooks.py
+
+wheel-test: $(READY)  ## build wheel and sdist, and find the best of forty prompts with each in clean environments
+	$(BIN)/python tests/system/wheel_trial.py
+
+windows-test: $(READY) debian  ## the tests without termios, fork and nice, which Windows lacks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --like-windows
+
+openapi: $(READY)  ## write docs/openapi.json, the description of the service's API
+	$(BIN)/python docs/make_openapi.py
 
 check: docs  ## format, lint, types, layers and documentation only
 	$(BIN)/ruff format --check .

@@ -27,7 +27,9 @@ HEIGHT, LEFT, WIDTH, GAP = 40, 120, 720, 8
 
 def layers() -> list[list[str]]:
     """Rows of packages, from the top layer to the bottom."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [re.findall(r"\w+", row) for row in rows]
 
@@ -58,4 +60,4 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(picture())
+    PICTURE.write_text(picture(), encoding="utf-8")

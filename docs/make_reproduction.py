@@ -54,7 +54,7 @@ def collect(study: str, folder: Path) -> None:
     summary = folder / "summary.json"
     if not summary.exists():
         return
-    tables = find_study(study).tables(json.loads(summary.read_text()))
+    tables = find_study(study).tables(json.loads(summary.read_text(encoding="utf-8")))
     lines = [
         f"{json.dumps(title)}: [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for title, rows in tables
     ]

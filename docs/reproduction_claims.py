@@ -20,8 +20,8 @@ class Rows:
         return Rows([row for row in self.rows if all(row.get(name) == value for name, value in values.items())])
 
     def column(self, name: str) -> list[Any]:
-        """A column, in the order of the rows."""
-        return [row[name] for row in self.rows]
+        """A column, in the order of the rows, of the tables that have it."""
+        return [row[name] for row in self.rows if name in row]
 
     def one(self, name: str, **values: Any) -> Any:
         """The value of the only such row."""
@@ -71,9 +71,11 @@ class Part:
 
     def arranged(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """The rows as the page shows them."""
-        if self.pivot is None or not rows or self.pivot[1] not in rows[0]:
+        if self.pivot is None or not rows:
             return list(rows)
         names, across, value = self.pivot
+        if not {*names, across, value} <= rows[0].keys():
+            return list(rows)
         lines: dict[tuple[Any, ...], dict[str, Any]] = {}
         for row in rows:
             line = lines.setdefault(tuple(row[name] for name in names), {name: row[name] for name in names})

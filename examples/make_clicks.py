@@ -16,13 +16,13 @@ def main() -> None:
     rng = np.random.default_rng(2021)
     here = Path(__file__).parent
     variants = [(1, *bits) for bits in itertools.product((0, 1), repeat=3)]
-    with (here / "clicks.csv").open("w", newline="") as file:
+    with (here / "clicks.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow([*FEATURES, "pulls", "wins"])
         for variant in variants:
             rate = 1 / (1 + np.exp(-np.dot(variant, TASTE)))
             table.writerow([*variant, SHOWN, rng.binomial(SHOWN, rate)])
-    with (here / "clicks_points.csv").open("w", newline="") as file:
+    with (here / "clicks_points.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["label", *FEATURES])
         table.writerow(["plain banner", 1, 0, 0, 0])

@@ -36,7 +36,7 @@ def main() -> None:
     while len(chosen) < WANTED:
         apart = np.linalg.norm(places[:, None] - places[chosen][None], axis=2).min(axis=1)
         chosen.append(int(apart.argmax()))
-    with (Path(__file__).parent / "colours.csv").open("w", newline="") as file:
+    with (Path(__file__).parent / "colours.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["item", "label", "colour"])
         writer.writerows([names[place], spoken(names[place]), colours[names[place]]] for place in sorted(chosen))
