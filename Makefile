@@ -38,12 +38,13 @@ demo: $(if $(wildcard $(READY)),$(READY),$(CORE))  ## find a simulated person's 
 test: check debian  ## run all checks and all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --durations=10
 
-# The service is tested on a real PostgreSQL and in a real browser. Without them, and without the right to install them,
+# The service is tested on a real PostgreSQL, behind a real proxy and in a real browser. Without them, and without the right to install them,
 # those tests are skipped.
 debian:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing="postgresql"; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v caddy >/dev/null || missing="$$missing caddy"; \
 	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $$missing \
 	    || echo "$$missing could not be installed; tests that need it are skipped."; \
