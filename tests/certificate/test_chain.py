@@ -47,7 +47,7 @@ def test_the_first_links_by_hand() -> None:
     head, one, _, _, two, _ = session.log
     wins = int(not first.swapped)
     start = hashed([head["policy"], head["problem"]])
-    after = hashed([start, one["measurements"], one["pulls"], {"shares": one["memo"]["shares"]}, None, []])
+    after = hashed([start, one["measurements"], one["pulls"], one["memo"], None, []])
     assert one["link"] == after
     tallies = [[[1], [wins]]]
     assert two["link"] == hashed([after, two["measurements"], two["pulls"], two["memo"], None, tallies])

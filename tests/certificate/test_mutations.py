@@ -175,7 +175,8 @@ def winner_is_proved(certificate: dict[str, Any]) -> bool:
             missing = planned - sum(times for _, times in given) if certificate["missing"] == "charged" else 0
             answers = [*given, ((1.0, 1.0), missing)]
             step = shown, ((model, 1 - model), (own, 1 - own)), answers
-            outright, named = outright.update(*step), [process.update(*step) for process in named]
+            outright = outright.update(*step, bets=stage.get("stakes"))
+            named = [process.update(*step) for process in named]
     half = 0.5 if certificate["epsilon"] > 0 else 1.0
     if best not in outright.surviving(delta * half * (1 - 1e-8)):
         return False
@@ -186,7 +187,7 @@ def winner_is_proved(certificate: dict[str, Any]) -> bool:
 
 def fixed_by_plans(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     """What a link fixes of each stage, besides the answers before it."""
-    names = ("measurements", "shown", "planned", "restart", "predictions", "shares", "leader")
+    names = ("measurements", "shown", "planned", "restart", "predictions", "shares", "stakes", "leader")
     return [{name: stage[name] for name in names if name in stage} for stage in certificate["stages"]]
 
 

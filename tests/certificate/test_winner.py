@@ -53,6 +53,22 @@ def test_three_questions_by_hand() -> None:
         verify_certificate(signed(by_hand(delta=0.2)))
 
 
+def test_stakes_by_hand() -> None:
+    """A stake of 1 multiplies by 1.5 with a loss. In between the experts bet, with the shares as they were before."""
+    content = by_hand(delta=0.3)
+    for stage in (content["stages"][0], content["stages"][2]):
+        stage["stakes"] = [0, 1]
+    checked = verify_certificate(signed(content))
+    by_experts = 0.6 * 1.8 + 0.2 * 1.5 + 0.2 / 3 * (1.3 + 1.7 + 1.94)
+    assert math.exp(checked.nats["b"]) == pytest.approx(1.5 * by_experts * 1.5, rel=1e-12)
+    # Where the second stage has stakes, too, the parts are divided by what the experts made of the first two answers.
+    content["stages"][1]["stakes"] = [0, 1.2]
+    del content["stages"][2]["stakes"]
+    own = [0.6 * 1.8, 0.2 * 1.0, *(0.2 / 3 * factor for factor in (1.3, 1.7, 1.94))]
+    last = np.dot(own, [1.8, 5 / 3, 1.3, 1.7, 1.94]) / sum(own)
+    assert math.exp(verify_certificate(signed(content)).nats["b"]) == pytest.approx(1.5 * 1.6 * last, rel=1e-12)
+
+
 def test_a_circle_proves_nobody_the_winner() -> None:
     """Where both lose three comparisons that were predicted, both are excluded: whoever is named was excluded too."""
     content = by_hand(delta=0.25)
@@ -155,7 +171,16 @@ FORGERIES: dict[str, tuple[Any, str]] = {
     "a smaller delta": (lambda one: one.update(delta=1e-4), "not excluded"),
     "answers turned round": (lambda one: [turned(stage) for stage in one["stages"]], "not excluded"),
     "half of the answers": (lambda one: one.update(stages=one["stages"][: len(one["stages"]) // 2]), "not excluded"),
-    "predictions of nothing": (lambda one: [s.update(shares=[[0.5, 0.5]]) for s in one["stages"]], "not excluded"),
+    "stakes of nothing": (lambda one: [stage.update(stakes=[0, 0]) for stage in one["stages"]], "not excluded"),
+    "predictions of nothing, and no stakes": (
+        lambda one: [(stage.update(shares=[[0.5, 0.5]]), stage.pop("stakes")) for stage in one["stages"]],
+        "not excluded",
+    ),
+    "a stake of all and more": (lambda one: one["stages"][0].update(stakes=[0, 2]), "A bet of 2 at the fair share"),
+    "a stake on an item": (lambda one: one["stages"][0].update(stakes=[-0.1, 0]), "A bet of -0.1 at the fair share"),
+    "a stake that is no number": (lambda one: one["stages"][0].update(stakes=[math.nan, 0]), "must be a finite number"),
+    "stakes of three items": (lambda one: one["stages"][0].update(stakes=[0, 0, 0]), "but one comparison, asked once"),
+    "stakes on two answers": (lambda one: one["stages"][0].update(planned=[2]), "but one comparison, asked once"),
     "more answers than questions": (lambda one: one["stages"][0]["answers"][0][0].__setitem__(1, 9), "more answers"),
     "a share below 0, a bet above 1/(1 − f)": (lambda one: one["stages"][0].update(shares=[[-1, 0.5]]), "from 0 to 1"),
     "a share above 1": (lambda one: one["stages"][0].update(shares=[[0.5, 1.5]]), "from 0 to 1"),

@@ -105,6 +105,7 @@ class Hindsight(Winner):
     def update(self, state, stage, tally):
         won = float(tally.wins[0])
         record = state.stages[stage]
+        record.plan.memo.pop("stakes", None)
         record.plan.memo["shares"] = [(0.8 if won else 0.2, 0.5)]
         return super().update(state, stage, tally)
 
@@ -163,6 +164,87 @@ def test_what_was_reached_stays_reached():
     won_back = lost.update((0, 1), shares, [((0.0, 1.0), 40)])
     assert won_back.log_wealth[1].max() < 0
     assert won_back.surviving(0.05).tolist() == [0]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("begun", [0, 2])
+def test_aimed_bets_reach_the_threshold_exactly_after_a_whole_number_of_losses(share, begun):
+    shares, shown, needed = ([1 - share, share], [0.5, 0.5]), (0, 1), math.log(20)
+    evidence = WinnerEvidence.of(2)
+    for _ in range(begun):
+        evidence = evidence.update(shown, shares, [((1.0, 0.0), 1)])
+    by_experts = evidence
+    losses = 0
+    while len(evidence.surviving(0.05)) == 2:
+        bets = evidence.aimed_bets(shown, shares, needed)
+        assert bets[0] == 0
+        assert 0 < bets[1] < 2
+        evidence = evidence.update(shown, shares, [((1.0, 0.0), 1)], bets=bets)
+        losses += 1
+    assert evidence.reached[1] == pytest.approx(needed, abs=1e-8)
+    more = 0
+    while len(by_experts.surviving(0.05)) == 2:
+        by_experts, more = by_experts.update(shown, shares, [((1.0, 0.0), 1)]), more + 1
+    assert losses <= more
+    assert by_experts.reached[1] > needed + 0.01
+
+
+def questions_to_exclude(share, seed, *, aim):
+    """How many answers it takes to exclude an item that loses with probability 1 − share, as is predicted."""
+    rng, shares, shown = np.random.default_rng(seed), ([1 - share, share], [1 - share, share]), (0, 1)
+    evidence, asked = WinnerEvidence.of(2), 0
+    while len(evidence.surviving(0.05)) == 2:
+        won = float(rng.random() < share)
+        bets = evidence.aimed_bets(shown, shares, math.log(20)) if aim else None
+        evidence, asked = evidence.update(shown, shares, [((1 - won, won), 1)], bets=bets), asked + 1
+    return asked
+
+
+def test_aimed_bets_take_fewer_questions():
+    aimed, mixed = (
+        np.mean([questions_to_exclude(share, seed, aim=aim) for share in (0.1, 0.2) for seed in range(250)])
+        for aim in (True, False)
+    )
+    assert aimed < 0.96 * mixed
+
+
+class Careless(WinnerEvidence):
+    """The broken rule: what experts have is divided again only if an answer comes."""
+
+    def update(self, shown, shares, answers, spread=1.0, drawn=None, bets=None):
+        if bets is not None and not any(times for _, times in answers):
+            return self
+        return super().update(shown, shares, answers, spread, drawn, bets)
+
+
+@pytest.mark.parametrize("kind", [WinnerEvidence, Careless])
+def test_whether_an_answer_comes_may_depend_on_later_ones(kind):
+    """A question with fixed bets is out when a second is planned; it is lost if, and only if, the second was lost.
+
+    Item 1 wins half the time, so its process must keep its mean.
+    """
+    begun, shares, shown = kind.of(2), ([0.9, 0.1], [0.6, 0.4]), (0, 1)
+    for won in (0.0, 1.0, 0.0):  # with aimed bets, so that what experts have is not what they deserve
+        bets = begun.aimed_bets(shown, shares, 1.5)
+        begun = begun.update(shown, shares, [((1 - won, won), 1)], bets=bets)
+    bets = begun.aimed_bets(shown, shares, 1.5)
+    mean = 0.0
+    for first, second in product((0.0, 1.0), repeat=2):
+        answers = [((1 - first, first), int(second))]
+        after = begun.update(shown, shares, answers, bets=bets).update(shown, shares, [((1 - second, second), 1)])
+        mean += math.exp(logsumexp(after.log_wealth[1] + LOG_SHARES)) / 4
+    fair = math.exp(logsumexp(begun.log_wealth[1] + LOG_SHARES))
+    assert (mean == pytest.approx(fair, rel=1e-12)) == (kind is WinnerEvidence)
+
+
+def test_bets_are_fixed_only_where_no_question_is_out():
+    policy, problem = Winner(), Problem.from_pairs(np.eye(3))
+    state, rng = policy.start(problem), np.random.default_rng(0)
+    first = policy.plan(state, rng)
+    second = policy.plan(policy.apply(state, first), rng)
+    assert "stakes" in first.memo
+    assert "stakes" not in second.memo
+    assert "stakes" not in policy.stage_of(state, np.array([2, 0, 0])).memo
 
 
 def test_any_epsilon_gives_a_finite_process():

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
+from surepick.evidence.betting import LOG_SHARES
 from surepick.glm import Tally
 from surepick.identify import Problem, Status, Winner
 from surepick.session import Question
@@ -41,10 +43,11 @@ def test_bets_fixed_after_the_answer_have_a_mean_above_one(policy: Winner, fair:
         for answer in (0, 1):
             state = policy.start(problem)
             for said in (*past, answer):
-                before = state.evaluated.evidence.log_wealth
+                before = state.evaluated.evidence.log_wealth + LOG_SHARES
                 plan = policy.stage_of(state, np.array([1]))
                 state = policy.update(policy.apply(state, plan), plan.stage, Tally(problem.measurements, [1], [said]))
-            wealth.append(np.exp(state.evaluated.evidence.log_wealth - before))
+            after = state.evaluated.evidence.log_wealth + LOG_SHARES
+            wealth.append(np.exp(logsumexp(after, axis=1) - logsumexp(before, axis=1)))
         means.append(np.mean(wealth, axis=0))
     assert (np.max(means) <= 1 + 1e-12) == fair
 

@@ -90,7 +90,9 @@ class Hindsight(Winner):
     """The broken rule: bets are made after the answer."""
 
     def update(self, state, stage, tally):
-        state.stages[stage].plan.memo["shares"] = [(0.65 if tally.wins[0] else 0.35, 0.5)]
+        memo = state.stages[stage].plan.memo
+        memo.pop("stakes", None)
+        memo["shares"] = [(0.65 if tally.wins[0] else 0.35, 0.5)]
         return super().update(state, stage, tally)
 
 

@@ -284,7 +284,8 @@ class Peeking(Winner):
             lost = 2 * wins < pulls
             predicted = after.predict(int(measurement))
             shares.append([min(share, 1 - KNOWN) if lost else max(share, KNOWN) for share in predicted])
-        plan = replace(record.plan, memo={**record.plan.memo, "shares": shares})
+        kept = {name: value for name, value in record.plan.memo.items() if name != "stakes"}  # those were fixed in time
+        plan = replace(record.plan, memo={**kept, "shares": shares})
         return after.with_stage(stage, replace(record, plan=plan))
 
 

@@ -19,7 +19,7 @@ from surepick._arrays import Integers
 from surepick.certificate.reading import whole
 from surepick.errors import CertificateRefused
 
-READ_BY_PROOF = ("restart", "predictions", "shares", "leader", "spread")
+READ_BY_PROOF = ("restart", "predictions", "shares", "stakes", "leader", "spread")
 """Entries of memos that certificates show, so that no hash can stand for other ones."""
 
 _BYTES = hashlib.sha256().digest_size

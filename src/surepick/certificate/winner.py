@@ -10,7 +10,8 @@ A certificate has the stages in the order in which they were planned. In a stage
              they occurred. Each place is a pick from what is left, of which each item is predicted its part of `shares`
 
 and perhaps `leader`, an item named when the stage was planned, whose process counts the answers from this stage on,
-and `spread`, how much scores were expected to vary, as a share of the variance of wins and losses.
+`spread`, how much scores were expected to vary, as a share of the variance of wins and losses, and `stakes`, the bets
+of both items if the plan of a single question fixed them.
 
 In a problem with `once` answers are drawn without replacement: a question has one for each input and order.
 """
@@ -54,11 +55,13 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 raise CertificateRefused(f"Stage {place} names a leader twice, or without an epsilon.")
             named.append(Process(count, leader, eta))
         [spread] = unit_numbers([stage.get("spread", 1.0)], 1)
-        sets = "orders" in stage
+        sets, bets = "orders" in stage, stage.get("stakes")
         told = "orders" if sets else "answers"
         questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", told))
         if len(set(questions[0])) != len(questions[0]):
             raise CertificateRefused(f"Stage {place} lists a question twice.")
+        if bets is not None and (sets or len(bets) != 2 or [whole(one, "planned") for one in stage["planned"]] != [1]):
+            raise CertificateRefused(f"Stage {place} fixes bets for anything but one comparison, asked once.")
         for measurement, given, planned, shares, scored in zip(*questions, strict=True):
             shown = [whole(item, "An item shown", count) for item in given]
             number = whole(measurement, "A measurement")
@@ -91,7 +94,7 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             counts += [([1.0] * len(shown), missing)] if charged else []
             before = drawn.setdefault(measurement, AnswersDrawn(cells, len(shown))) if cells else None
             for process in (outright, *named):
-                process.count(shown, predicted, counts, spread, before)
+                process.count(shown, predicted, counts, spread, before, bets if process is outright else None)
             if before is not None:
                 before.draw(planned, counts, 0 if charged else missing)
     needed = math.log(2 if epsilon else 1) - math.log(delta)
@@ -128,11 +131,13 @@ class AnswersDrawn:
 
 
 class Process:
-    """log M(z) for every item z: a mixture, with fixed weights, of one product of factors for each expert."""
+    """log M(z) for every item z: the sum of what each expert has, which bets by its own predictions."""
 
     def __init__(self, items: int, leader: int | None = None, eta: float = 0.0) -> None:
         self.leader, self.eta = leader, eta
         self.logs = [[math.log(weight) for weight in WEIGHTS] for _ in range(items)]
+        self.own = [[math.log(weight) for weight in WEIGHTS] for _ in range(items)]
+        """What each expert would have if it had always bet by itself."""
         self.reached = [0.0] * items
         """The largest log M(z) so far: an item that was excluded once stays excluded."""
 
@@ -143,8 +148,12 @@ class Process:
         answers: list[tuple[list[float], int]],
         spread: float,
         drawn: AnswersDrawn | None,
+        bets: list[float] | None,
     ) -> None:
-        """Multiply by 1 + b·(f − score) for each answer; the bet is b = (f − w)/(f(1 − f) − (1 − spread)w(1 − w))."""
+        """Multiply by 1 + b·(f − score) for each answer; the bet is b = (f − w)/(f(1 − f) − (1 − spread)w(1 − w)).
+
+        With `bets` all experts bet the same, and what they have is divided among them again, by what each would have.
+        """
         for place, item in enumerate(shown):
             # Theorem 2 is about comparisons: there alone the other item's fair share is larger.
             margin = self.eta if len(shown) == 2 and self.leader in shown and item != self.leader else 0.0
@@ -158,15 +167,17 @@ class Process:
                 fair = min(max(needed / left, LEAST_SHARE), MOST_FAIR)
             model, record = (one[place] for one in shares)
             constant = [2 * fair * (1 - loss) if model < fair else fair for loss in CONSTANT_LOSSES]
+            scored = [(scores[place], times) for scores, times in answers]
+            if bets is not None:
+                total, deserved = log_sum(self.logs[item]), log_sum(self.own[item])
+                gain = gained(number(bets[place], "A bet"), fair, scored)
+                self.logs[item] = [total + log - deserved + gain for log in self.own[item]]
             for expert, share in enumerate([model, record, *constant]):
                 w = min(max(share, LEAST_SHARE), fair)
                 bet = (fair - w) / max(fair * (1 - fair) - (1 - spread) * w * (1 - w), 1e-9)
-                bet = min(bet, MOST_BET / (1 - fair))
-                if not 0 <= bet < 1 / (1 - fair):  # a factor may be negative, or its mean above 1 for the winner
-                    raise CertificateRefused(f"A bet of {bet:g} at the fair share {fair:g} is out of range.")
-                self.logs[item][expert] += sum(
-                    times * math.log1p(bet * (fair - scores[place])) for scores, times in answers
-                )
+                gain = gained(min(bet, MOST_BET / (1 - fair)), fair, scored)
+                self.own[item][expert] += gain
+                self.logs[item][expert] += gain if bets is None else 0.0
                 if lost:
                     self.logs[item][expert] = REFUTED
             self.note(item)
@@ -186,9 +197,7 @@ class Process:
                 left = list(everything)
                 for picked in order:
                     for place in left:
-                        for expert, log in enumerate(self.pick(shown, shares, left, place, picked)):
-                            self.logs[shown[place]][expert] += log
-                        self.note(shown[place])
+                        self.multiply(shown[place], self.pick(shown, shares, left, place, picked))
                     left.remove(picked)
                 if missing is not None and 0 < len(order) < top:
                     self.charge(shown, shares, left)
@@ -249,15 +258,31 @@ class Process:
             for kept in chain.from_iterable(combinations(others, size) for size in range(1, len(others) + 1)):
                 factors = self.pick(shown, shares, [place, *kept], place, place)
                 least = [min(pair) for pair in zip(least, factors, strict=True)]
-            for expert, log in enumerate(least):
-                self.logs[shown[place]][expert] += log
-            self.note(shown[place])
+            self.multiply(shown[place], least)
+
+    def multiply(self, item: int, factors: list[float]) -> None:
+        """Multiply what the experts of an item have by these factors, given as logarithms."""
+        for expert, log in enumerate(factors):
+            self.logs[item][expert] += log
+            self.own[item][expert] += log
+        self.note(item)
 
     def note(self, item: int) -> None:
-        """Keep the largest mixture of an item."""
-        most = max(self.logs[item])
-        mixture = most + math.log(sum(math.exp(log - most) for log in self.logs[item]))
-        self.reached[item] = max(self.reached[item], mixture)
+        """Keep the largest log M(z) of an item."""
+        self.reached[item] = max(self.reached[item], log_sum(self.logs[item]))
+
+
+def gained(bet: float, fair: float, scored: list[tuple[float, int]]) -> float:
+    """The log of the product of 1 + b·(f − score) over these answers."""
+    if not 0 <= bet < 1 / (1 - fair):  # a factor may be negative, or its mean above 1 for the winner
+        raise CertificateRefused(f"A bet of {bet:g} at the fair share {fair:g} is out of range.")
+    return sum(times * math.log1p(bet * (fair - score)) for score, times in scored)
+
+
+def log_sum(logs: list[float]) -> float:
+    """The log of a sum of numbers that are given by their logarithms."""
+    most = max(logs)
+    return most + math.log(sum(math.exp(log - most) for log in logs))
 
 
 def is_set(problem: Mapping[str, Any], measurement: int, shown: list[int]) -> bool:

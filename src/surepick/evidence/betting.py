@@ -7,9 +7,13 @@ is assumed about features, transitivity or other items.
 
     M_z = product over the questions that show z of 1 + b·(f − S),    b ≥ 0 fixed before the answer
 
-E[factor | past] = 1 + b·(f − E S) ≤ 1 for z = z*, so M_z* is a nonnegative supermartingale from 1, and so is a
-fixed mixture of such products (one for each expert). By Ville's inequality M_z* ever reaches 1/δ with probability at
-most δ: every item whose process reached 1/δ is excluded for good, without a union over items, leaders or times.
+E[factor | past] = 1 + b·(f − E S) ≤ 1 for z = z*, so M_z* is a nonnegative supermartingale from 1. By Ville's
+inequality it ever reaches 1/δ with probability at most δ: every item whose process reached 1/δ is excluded for good,
+without a union over items, leaders or times.
+
+Several experts predict S. Each has a part of M_z and bets it as it predicts, so M_z is a mixture of their products.
+Where no question is out when another is planned, the plan may fix one bet for all of them that wastes nothing at the
+threshold (`WinnerEvidence.aimed_bets`). Their parts are then divided again, by how well each has bet on its own.
 """
 
 import math
@@ -38,6 +42,9 @@ MOST_BET_ON_PICK = 0.98
 
 MOST_FAIR = 0.999
 """Largest fair share that is bet on: one above it is taken as this, which is less and so still holds."""
+
+OVERSHOOT = 1e-9
+"""Nats by which aimed bets go beyond the threshold, so that rounding does not leave an item just short of it."""
 
 REFUTED = 100.0
 """Nats of evidence against an item that no answers left could make the winner: beyond every threshold."""
@@ -129,7 +136,12 @@ def left_of(shares: Predicted, places: Sequence[int]) -> Predicted:
 
 
 def log_factors(w: Floats, score: Floats, fair: Floats, spread: float = 1.0) -> Floats:
-    """log(1 + b·(f − S)) with b = (f − w)/(f·(1 − f) − (1 − spread)·w·(1 − w)) if the share w ≤ f is predicted.
+    """log(1 + b·(f − S)) with the bets of `kelly_bets`."""
+    return np.asarray(np.log1p(kelly_bets(w, fair, spread) * (fair - score)))
+
+
+def kelly_bets(w: Floats, fair: Floats, spread: float = 1.0) -> Floats:
+    """b = (f − w)/(f·(1 − f) − (1 − spread)·w·(1 − w)) if the share w ≤ f is predicted.
 
     With spread 1 this b maximises the expected log factor of wins and losses if w is right (Kelly): the factor is
     (1 − w)/(1 − f) after a loss and w/f after a win, and affine in the score between them. Scores between 0 and 1 vary
@@ -137,7 +149,7 @@ def log_factors(w: Floats, score: Floats, fair: Floats, spread: float = 1.0) -> 
     `MOST_BET`/(1 − f), so no factor is negative.
     """
     bet = (fair - w) / np.maximum(fair * (1 - fair) - (1 - spread) * w * (1 - w), 1e-9)
-    return np.asarray(np.log1p(np.minimum(bet, MOST_BET / (1 - fair)) * (fair - score)))
+    return np.asarray(np.minimum(bet, MOST_BET / (1 - fair)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +162,41 @@ class WinnerEvidence:
     """
 
     log_wealth: Floats
-    """Items × experts: the log of each expert's product."""
+    """Items × experts: the log of each expert's part of M_z, over its share."""
+    own: Floats
+    """Items × experts: the log of what each would have made of its share by its own bets alone."""
     reached: Floats
-    """Largest log of the mixture so far, by item; what was reached once stays reached (Ville)."""
+    """Largest log M_z so far; what was reached once stays reached (Ville)."""
     against: int = -1
     eta: float = 0.0
 
     @classmethod
     def of(cls, items: int, against: int = -1, eta: float = 0.0) -> "WinnerEvidence":
         """Before the first answer: every process is 1."""
-        return cls(np.zeros((items, len(LOG_SHARES))), np.zeros(items), against, eta)
+        return cls(
+            np.zeros((items, len(LOG_SHARES))), np.zeros((items, len(LOG_SHARES))), np.zeros(items), against, eta
+        )
+
+    def aimed_bets(
+        self, shown: Sequence[int], shares: Predicted, threshold: float, drawn: Drawn | None = None
+    ) -> list[float]:
+        """Bets on the next answer to a question, with which a whole number of losses leads exactly to the threshold.
+
+        The experts' bet b gains log(1 + b·f) when the item loses. So it takes n = missing/log(1 + b·f) losses in a row,
+        rounded up, and the last of them overshoots. The bet that gains missing/n with n rounded to a whole number, at
+        least 1, wastes nothing: it keeps more if the item wins, or ends one loss sooner. If the probability of losing
+        is known, this saves 3 to 10% of the questions (docs/assumptions.md, "The bets").
+
+        `threshold` is the log M_z at which an item is excluded. An item that is beyond it bets as the experts do.
+        """
+        items, fair = np.asarray(shown), self._fair(shown, drawn)
+        bets = np.sum(np.exp(self._parts(items)) * kelly_bets(experts(shares, fair), fair[:, None]), axis=1)
+        missing = threshold - _mixture(self.log_wealth[items]) + OVERSHOOT
+        aims = (bets > 0) & (missing > OVERSHOOT)
+        steps = np.maximum(np.floor(missing[aims] / np.log1p(bets[aims] * fair[aims]) + 0.5), 1.0)
+        aimed = np.expm1(missing[aims] / steps) / fair[aims]
+        bets[aims] = np.minimum(aimed, MOST_BET / (1 - fair[aims]))
+        return [float(bet) for bet in bets]
 
     def update(
         self,
@@ -168,6 +205,7 @@ class WinnerEvidence:
         answers: Sequence[tuple[ArrayLike, int]],
         spread: float = 1.0,
         drawn: Drawn | None = None,
+        bets: Sequence[float] | None = None,
     ) -> "WinnerEvidence":
         """Count answers to one question, as one step.
 
@@ -179,23 +217,41 @@ class WinnerEvidence:
                 rises, so this is the worst for each process, whatever the answer was.
             spread: the variance of scores as a share of that of wins and losses, as predicted before the answers.
             drawn: what was drawn before, if the answers are drawn without replacement.
+            bets: what each item shown bets on a single answer, if that was fixed before it (`aimed_bets`); otherwise
+                the experts' mixture.
         """
+        items, fair = np.asarray(shown), self._fair(shown, drawn)
+        predicted = experts(shares, fair)
+        wealth, gained = self.log_wealth[items], np.zeros((len(items), len(LOG_SHARES)))
+        if bets is not None:
+            # Divided again whether or not there is an answer: so later bets do not depend on whether one came.
+            wealth = _mixture(wealth)[:, None] + self._parts(items) - LOG_SHARES
+        for scores, times in answers:
+            if times:
+                score = np.asarray(scores, dtype=np.float64)
+                factors = log_factors(predicted, score[:, None], fair[:, None], spread)
+                gained += times * factors
+                if bets is not None:
+                    # Within these limits no factor is negative, whatever a log says.
+                    allowed = np.clip(np.asarray(bets, dtype=np.float64), 0.0, MOST_BET / (1 - fair))
+                    factors = np.log1p(allowed * (fair - score))[:, None]
+                wealth += times * factors
+        if drawn is not None:
+            wealth[drawn.refuted(self._fair(shown), answers)] = REFUTED
+        return self._with(items, wealth, gained)
+
+    def _parts(self, items: Integers) -> Floats:
+        """The log of the part of M_z that each expert deserves by its own bets: items × experts."""
+        own = self.own[items] + LOG_SHARES
+        return np.asarray(own - np.logaddexp.reduce(own, axis=1)[:, None])
+
+    def _fair(self, shown: Sequence[int], drawn: Drawn | None = None) -> Floats:
+        """The fair share of each item of a question."""
         items = np.asarray(shown)
         fair = np.full(len(items), 1 / len(items))
         fair[(items != self.against) & np.any(items == self.against)] += self.eta
-        refuted = np.zeros(len(items), dtype=np.bool_)
-        if drawn is not None:
-            refuted = drawn.refuted(fair, answers)
-            # At the least share nobody bets, so it may stand for all that are smaller.
-            fair = np.clip(drawn.fair(fair), LEAST_SHARE, MOST_FAIR)
-        predicted = experts(shares, fair)
-        wealth = self.log_wealth[items]
-        for scores, times in answers:
-            if times:
-                score = np.asarray(scores, dtype=np.float64)[:, None]
-                wealth += times * log_factors(predicted, score, fair[:, None], spread)
-        wealth[refuted] = REFUTED
-        return self._with(items, wealth)
+        # At the least share nobody bets, so it may stand for all that are smaller.
+        return fair if drawn is None else np.clip(drawn.fair(fair), LEAST_SHARE, MOST_FAIR)
 
     def after_order(self, shown: Sequence[int], shares: Predicted, order: Sequence[int]) -> "WinnerEvidence":
         """Count one answer to a question about a set: a pick, or a ranking, which is picks one after the other.
@@ -212,7 +268,7 @@ class WinnerEvidence:
         for picked in order:
             items = np.asarray(shown)[left]
             factors = self._pick_factors(items, left_of(shares, left), left.index(picked))
-            process = process._with(items, process.log_wealth[items] + factors)
+            process = process._with(items, process.log_wealth[items] + factors, factors)
             left.remove(picked)
         return process
 
@@ -229,7 +285,7 @@ class WinnerEvidence:
                 own = list(left).index(place)
                 factors = self._pick_factors(np.asarray(shown)[kept], left_of(shares, kept), kept.index(place))
                 least[own] = np.minimum(least[own], factors[kept.index(place)])
-        return self._with(items, self.log_wealth[items] + least)
+        return self._with(items, self.log_wealth[items] + least, least)
 
     def _pick_factors(self, items: Integers, shares: Predicted, picked: int) -> Floats:
         """Log factors of one pick, items × experts.
@@ -248,13 +304,19 @@ class WinnerEvidence:
                 factors[place] = log_factors(w, score, fair) if picked in (place, leader) else 0.0
         return factors
 
-    def _with(self, items: Integers, wealth: Floats) -> "WinnerEvidence":
-        """With this log wealth of some items, and what was reached with it."""
-        log_wealth, reached = self.log_wealth.copy(), self.reached.copy()
+    def _with(self, items: Integers, wealth: Floats, gained: Floats) -> "WinnerEvidence":
+        """With this log wealth of some items, what their experts gained by their own bets, and what was reached."""
+        log_wealth, own, reached = self.log_wealth.copy(), self.own.copy(), self.reached.copy()
         log_wealth[items] = wealth
-        reached[items] = np.maximum(reached[items], np.logaddexp.reduce(wealth + LOG_SHARES, axis=1))
-        return replace(self, log_wealth=log_wealth, reached=reached)
+        own[items] += gained
+        reached[items] = np.maximum(reached[items], _mixture(wealth))
+        return replace(self, log_wealth=log_wealth, own=own, reached=reached)
 
     def surviving(self, delta: float) -> Integers:
         """Items that are not excluded at risk delta: a confidence set for the winner, valid at all times."""
         return np.flatnonzero(self.reached < math.log(1 / delta))
+
+
+def _mixture(log_wealth: Floats) -> Floats:
+    """log M_z of items with this log wealth of their experts."""
+    return np.asarray(np.logaddexp.reduce(log_wealth + LOG_SHARES, axis=1))

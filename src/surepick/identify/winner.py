@@ -191,6 +191,8 @@ class Winner:
             memo: dict[str, Any] = {"shares": predicted}
         else:
             memo = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
+            bets = state.bets(int(where[0])) if list(counts.values()) == [1] else None
+            memo |= {} if bets is None else {"stakes": bets}
         if state.spread < 1:
             memo["spread"] = state.spread
         if state.names_leader:

@@ -94,7 +94,11 @@ class WinnerState:
             shares = _both(memo["shares"][place])
             spread = memo.get("spread", 1.0)
             drawn = self._drawn(measurement)
-            processes = [process.update((first, second), shares, answers, spread, drawn) for process in processes]
+            outright, *named = processes
+            processes = [
+                outright.update((first, second), shares, answers, spread, drawn, memo.get("stakes")),
+                *(process.update((first, second), shares, answers, spread, drawn) for process in named),
+            ]
             if missing:
                 unanswered[measurement] = unanswered.get(measurement, 0) + missing
             if pulls:
@@ -134,6 +138,18 @@ class WinnerState:
         for stage in self.stages[self.evaluated_stages :]:
             drawn.update(dict(zip(stage.plan.measurements.tolist(), stage.plan.pulls.tolist(), strict=True)))
         return frozenset(row for row, times in drawn.items() if times >= self.problem.cells)
+
+    def bets(self, measurement: int) -> list[float] | None:
+        """What both items bet on the next answer to a comparison, to be fixed in its plan.
+
+        None where the experts' mixture counts instead: where questions are out, a bet that depends on their answers
+        could not be fixed now; and where scores lie between 0 and 1, losses are not the steps that lead to the
+        threshold.
+        """
+        if self.evaluated_stages < len(self.stages) or self.spread < 1:
+            return None
+        shown = self.problem.about[measurement].tolist()
+        return self.evidence.aimed_bets(shown, _both(self.predict(measurement)), self.needed, self._drawn(measurement))
 
     def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
         """With what a stage has by now; evidence that was counted for good does not change."""
