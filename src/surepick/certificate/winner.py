@@ -9,8 +9,11 @@ A certificate has the stages in the order in which they were planned. In a stage
     orders   instead of answers, for a pick or a ranking: places among the items shown, the best first, and how often
              they occurred. Each place is a pick from what is left, of which each item is predicted its part of `shares`
 
-and perhaps `leader`, an item named when the stage was planned, whose process counts the answers from this stage on,
-and `spread`, how much scores were expected to vary, as a share of the variance of wins and losses.
+Rankings of systems, which show an input, count by who is placed above whom: there `shares` are probabilities for all
+pairs of the items shown, in ascending order, that the first is placed above the second.
+
+There may also be `leader`, an item named when the stage was planned, whose process counts the answers from this stage
+on, and `spread`, how much scores were expected to vary, as a share of the variance of wins and losses.
 
 In a problem with `once` answers are drawn without replacement: a question has one for each input and order.
 """
@@ -33,6 +36,7 @@ REFUTED = 100.0
 MOST_ETA = 0.49
 MOST_BET = 0.99
 MOST_BET_ON_PICK = 0.98
+SHARED = 1 / 3
 ROUNDING = 1e-9  # nats by which the writer's arithmetic may differ: a billionth of delta
 
 
@@ -69,9 +73,13 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             )
             if len(set(shown)) < max(len(shown), 2) or not known:
                 raise CertificateRefused(f"Stage {place} does not show two or more items of a question of the problem.")
-            predicted = [expected(one, len(shown)) for one in shares]
+            by_places = sets and bool(certificate["problem"].get("inputs")) and certificate["problem"]["top"] > 1
+            if by_places:
+                predicted = [unit_numbers(one, math.comb(len(shown), 2)) for one in shares]
+            else:
+                predicted = [expected(one, len(shown)) for one in shares]
             if sets:
-                if min(map(min, predicted)) <= 0:
+                if not by_places and min(map(min, predicted)) <= 0:
                     raise CertificateRefused(f"Stage {place} predicts a share of zero, of which nothing can be left.")
                 orders = [(order_of(places, len(shown)), whole(times, "A count")) for places, times in scored]
                 missing = whole(planned, "planned") - sum(times for _, times in orders)
@@ -80,7 +88,8 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                     raise CertificateRefused(f"Stage {place} counts more answers than questions.")
                 top = whole(certificate["problem"]["top"], "top")
                 for process in (outright, *named):
-                    process.count_orders(shown, predicted, orders, missing if charged else None, top)
+                    multiply = process.count_rankings if by_places else process.count_orders
+                    multiply(shown, predicted, orders, missing if charged else None, top)
                 continue
             counts = [(unit_numbers(scores, len(shown)), whole(times, "A count")) for scores, times in scored]
             given_answers = sum(times for _, times in counts)
@@ -109,7 +118,8 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     if nats.pop(item_names[best]) >= needed + ROUNDING:
         raise CertificateRefused(f"{item_names[best]!r} is excluded like all others, which refutes the assumption.")
     sets = any("orders" in stage for stage in certificate["stages"])
-    return Checked(item_names[best], delta, within, answers, nats, "winner", sets=sets)
+    places = sets and bool(certificate["problem"].get("inputs")) and certificate["problem"]["top"] > 1
+    return Checked(item_names[best], delta, within, answers, nats, "winner", sets=sets, places=places)
 
 
 class AnswersDrawn:
@@ -195,6 +205,43 @@ class Process:
         for _ in range(missing or 0):
             self.charge(shown, shares, everything)
 
+    def count_rankings(
+        self,
+        shown: list[int],
+        shares: list[list[float]],
+        orders: list[tuple[list[int], int]],
+        missing: int | None,
+        top: int,
+    ) -> None:
+        """Multiply by 1 + Σ c(u)·(f(u) − X(u)) for each ranking, where X(u) is 1 if the item is above u and 0 if below.
+
+        Where a ranking does not say, X(u) is ½, or 1 where missing answers are charged. The mean is at most 1 for an
+        item that is above each other one with a probability of at least f(u), since all c(u) ≥ 0; and no factor is
+        negative if Σ c(u)·(1 − f(u)) ≤ 1.
+        """
+        k = len(shown)
+        above = [pair_table(one, k) for one in shares]
+        for place, item in enumerate(shown):
+            others = [other for other in range(k) if other != place]
+            fair = {other: 0.5 + (self.eta if shown[other] == self.leader else 0.0) for other in others}
+            model, record = ({other: table[place][other] for other in others} for table in above)
+            all_bets = [ranking_bets(model, fair), ranking_bets(record, fair)]
+            first = max(others, key=lambda other: (fair[other] - model[other], -other))
+            sure = model[first] < fair[first]
+            all_bets += [{first: (2 * loss - 1) / (1 - fair[first])} if sure else {} for loss in CONSTANT_LOSSES]
+            for expert, bets in enumerate(all_bets):
+                risked = sum(bet * (1 - fair[other]) for other, bet in bets.items())
+                if any(bet < 0 for bet in bets.values()) or not risked < 1:
+                    raise CertificateRefused(f"Bets of {risked:g} on a ranking are out of range.")
+                for order, times in orders:
+                    unsaid = 1.0 if missing is not None and 0 < len(order) < top else 0.5
+                    gain = sum(
+                        bet * (fair[other] - placed_above(order, place, other, unsaid)) for other, bet in bets.items()
+                    )
+                    self.logs[item][expert] += times * math.log1p(gain)
+                self.logs[item][expert] += (missing or 0) * math.log1p(-risked)
+            self.note(item)
+
     def pick(
         self, shown: list[int], shares: list[list[float]], left: list[int], place: int, picked: int
     ) -> list[float]:
@@ -266,6 +313,37 @@ def is_set(problem: Mapping[str, Any], measurement: int, shown: list[int]) -> bo
     pairs = math.comb(items, 2) if problem.get("every_pair") else len(problem["about"])
     number = pairs + sum(math.comb(item, place) for place, item in enumerate(shown, 1))
     return len(shown) == problem["show"] and shown == sorted(shown) and measurement == number
+
+
+def pair_table(first_above: list[float], k: int) -> list[list[float]]:
+    """Probabilities that the first of a pair is above the second, for all pairs in ascending order, as a table."""
+    table = [[0.5] * k for _ in range(k)]
+    for (one, other), chance in zip(combinations(range(k), 2), first_above, strict=True):
+        table[one][other], table[other][one] = chance, 1 - chance
+    return table
+
+
+def placed_above(order: list[int], place: int, other: int, unsaid: float) -> float:
+    """Whether an order puts one place above another: 1, 0, or `unsaid` if it has neither."""
+    if place not in order and other not in order:
+        return unsaid
+    return float(place in order and (other not in order or order.index(place) < order.index(other)))
+
+
+def ranking_bets(expected: Mapping[int, float], fair: Mapping[int, float]) -> dict[int, float]:
+    """Bets against each other item in a ranking: in units of its deviation √(f(1 − f)), by how far it is ahead."""
+    unit = {other: math.sqrt(share * (1 - share)) for other, share in fair.items()}
+    ahead = {other: max(fair[other] - expected[other], 0.0) / unit[other] for other in fair}
+    level, total = 0.0, 0.0
+    for count, lead in enumerate(sorted(ahead.values(), reverse=True), 1):
+        total += lead
+        with_it = SHARED * total / (1 - SHARED + SHARED * count)
+        if lead <= with_it:  # neither this one nor those less ahead
+            break
+        level = with_it
+    bets = {other: max(lead - level, 0.0) / ((1 - SHARED) * unit[other]) for other, lead in ahead.items()}
+    risked = sum(bet * (1 - fair[other]) for other, bet in bets.items())
+    return {other: bet * MOST_BET / max(risked, MOST_BET) for other, bet in bets.items()}
 
 
 def order_of(value: Any, items: int) -> list[int]:

@@ -91,10 +91,9 @@ def ask(
     )
     path = state or Path(f"{named_by.stem}.answers.jsonl")
     sets = about_sets(show, top, pick=pick, rank=rank)
-    if sets is not None and (systems is not None or kind != "pairs" or position):
+    if sets is not None and (kind != "pairs" or position):
         raise InvalidInput(
-            "--show, --pick and --rank ask about several items at once, without --systems, --kind or --position; leave "
-            "these out."
+            "--show, --pick and --rank ask about several items at once, without --kind or --position; leave these out."
         )
     problem = problem_of(table, kind, seed, sets, position=position)
     # A person meets the same two systems on many inputs, which are different questions.

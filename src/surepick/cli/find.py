@@ -281,10 +281,10 @@ def find(
         items, systems, inputs, strata, pca=pca, features=features, drop_bad_rows=drop_bad_rows
     )
     sets = about_sets(show, top, pick=pick, rank=rank)
-    if sets is not None and (systems is not None or kind != "pairs" or position or warm_start is not None or swap):
+    if sets is not None and (kind != "pairs" or position or swap):
         raise InvalidInput(
-            "--show, --pick and --rank ask about several items at once, without --systems, --kind, --position, "
-            "--warm-start or --swap; leave these out."
+            "--show, --pick and --rank ask about several items at once, without --kind, --position or --swap; leave "
+            "these out."
         )
     model = llm and LanguageModel(
         llm,
@@ -318,7 +318,7 @@ def find(
         )
     # A model at temperature 0 says the same again: asking everything once saves questions and loses nothing.
     fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0)
-    if isinstance(table, SystemTable) and table.weights is None and fixed:
+    if isinstance(table, SystemTable) and table.weights is None and fixed and sets is None:
         problem, repeats = table.problem(kind, seed=seed, position=position, once=True), "independent"
     else:
         problem = problem_of(table, kind, seed, sets, position=position) if votes is None else votes.problem
@@ -415,9 +415,12 @@ def problem_of(
 ) -> "Problem":
     """What is to be asked of the items of a table."""
     from surepick.identify import Problem
+    from surepick.io.systems import SystemTable
 
     if sets is None:
         return table.problem(kind, seed=seed, position=position)
+    if isinstance(table, SystemTable):
+        return table.problem(**sets)
     return Problem.from_sets(table.features, names=table.names, **sets)
 
 
