@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from certificates import signed
 from surepick import CertificateRefused, InvalidInput, Problem, Session, Winner, find_best, verify_certificate
-from surepick.certificate.winner import Process
+from surepick.certificate.winner import PLACE_WEIGHTS, Process
 from surepick.evidence.betting import LOG_SHARES, WinnerEvidence, above_in, all_place_bets, place_bets
 from surepick.glm.item_scores import ItemScores
 from surepick.identify import Plan, Status
@@ -36,7 +36,7 @@ def mean_of_process(policy: Winner, chances: Any, questions: int, *, item: int =
         if not isinstance(plan, Plan):
             named = state.evaluated.named if policy.epsilon else ()
             evidence = named[0] if named else state.evaluated.evidence
-            leaves.append((weight, logsumexp(evidence.log_wealth[item] + LOG_SHARES)))
+            leaves.append((weight, logsumexp(evidence.log_wealth[item] + evidence.log_shares)))
             return
         state = policy.apply(state, plan)
         shown, nothing = problem.shown(int(plan.measurements[0])), plan.tally(problem, [0], [0])
@@ -117,12 +117,14 @@ def test_picks_one_after_the_other_would_accuse_it() -> None:
         else:
             mean += chance  # no bet on other picks
     assert mean > 1.01
-    placed = WinnerEvidence.of(4)
+    placed = WinnerEvidence.of(4, by_places=True)
     pairs = ([0.25, 0.4, 0.6], [0.25, 0.4, 0.6])
     by_places = sum(
         chance
         * np.exp(
-            logsumexp(placed.after_rankings((0, 1, 2), pairs, [(above_in(order, 3), 1)]).log_wealth[0] + LOG_SHARES)
+            logsumexp(
+                placed.after_rankings((0, 1, 2), pairs, [(above_in(order, 3), 1)]).log_wealth[0] + placed.log_shares
+            )
         )
         for order, chance in MIXED((0, 1, 2)).items()
     )
@@ -264,7 +266,7 @@ def test_the_checker_multiplies_the_same_factors(epsilon: float, missing: Any) -
         pairs = [rng.uniform(size=k * (k - 1) // 2).tolist() for _ in range(2)]
         leader = int(rng.choice(shown)) if epsilon else -1
         orders = [(rng.permutation(k)[: int(rng.integers(0, k))].tolist(), int(rng.integers(1, 4))) for _ in range(3)]
-        checker = Process(9, leader if epsilon else None, eta)
+        checker = Process(9, leader if epsilon else None, eta, PLACE_WEIGHTS)
         checker.count_rankings(shown, pairs, orders, 2 if charged else None, k - 1)
         answers = []
         for order, times in orders:
@@ -274,7 +276,9 @@ def test_the_checker_multiplies_the_same_factors(epsilon: float, missing: Any) -
                 placed[np.ix_(left, left)] = 1.0
             answers.append((placed, times))
         answers.append((np.ones((k, k)), 2 if charged else 0))
-        evidence = WinnerEvidence.of(9, leader, eta).after_rankings(shown, (pairs[0], pairs[1]), answers)
+        evidence = WinnerEvidence.of(9, leader, eta, by_places=True).after_rankings(
+            shown, (pairs[0], pairs[1]), answers
+        )
         assert evidence.reached == pytest.approx(checker.reached, abs=1e-9)
 
 

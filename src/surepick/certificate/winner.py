@@ -19,7 +19,7 @@ In a problem with `once` answers are drawn without replacement: a question has o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from typing import Any
 
@@ -30,6 +30,8 @@ from surepick.errors import CertificateRefused
 # Constants of the rule itself (docs/assumptions.md), repeated so that the checker imports nothing of the policy.
 WEIGHTS = (0.6, 0.2, 0.2 / 3, 0.2 / 3, 0.2 / 3)
 CONSTANT_LOSSES = (0.65, 0.85, 0.97)
+PLACE_WEIGHTS = (0.25, 0.05, 0.7 / 3, 0.7 / 3, 0.7 / 3)
+PLACE_LOSSES = (0.54, 0.56, 0.6)
 LEAST_SHARE = 0.01
 MOST_FAIR = 0.999
 REFUTED = 100.0
@@ -49,16 +51,21 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     charged = {"ignorable": False, "charged": True}[certificate["missing"]]
     eta = min(math.tanh(epsilon / 2) / 2, MOST_ETA)  # the margin in a comparison that epsilon is worth
     cells = 2 * len(certificate["problem"]["inputs"]) if certificate["problem"].get("once") else 0
-    outright, named, answers = Process(count), list[Process](), 0
+    asked = certificate["problem"]
+    by_places = bool(asked.get("inputs")) and asked.get("top", 1) > 1  # rankings of systems
+    weights = PLACE_WEIGHTS if by_places else WEIGHTS
+    outright, named, answers = Process(count, weights=weights), list[Process](), 0
     drawn: dict[int, AnswersDrawn] = {}
     for place, stage in enumerate(certificate["stages"]):
         if "leader" in stage:
             leader = whole(stage["leader"], "A leader", count)
             if any(process.leader == leader for process in named) or epsilon == 0:
                 raise CertificateRefused(f"Stage {place} names a leader twice, or without an epsilon.")
-            named.append(Process(count, leader, eta))
+            named.append(Process(count, leader, eta, weights))
         [spread] = unit_numbers([stage.get("spread", 1.0)], 1)
         sets = "orders" in stage
+        if by_places and not sets:
+            raise CertificateRefused(f"Stage {place} has answers to comparisons, and this problem asks for rankings.")
         told = "orders" if sets else "answers"
         questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", told))
         if len(set(questions[0])) != len(questions[0]):
@@ -73,7 +80,6 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             )
             if len(set(shown)) < max(len(shown), 2) or not known:
                 raise CertificateRefused(f"Stage {place} does not show two or more items of a question of the problem.")
-            by_places = sets and bool(certificate["problem"].get("inputs")) and certificate["problem"]["top"] > 1
             if by_places:
                 predicted = [unit_numbers(one, math.comb(len(shown), 2)) for one in shares]
             else:
@@ -118,8 +124,7 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     if nats.pop(item_names[best]) >= needed + ROUNDING:
         raise CertificateRefused(f"{item_names[best]!r} is excluded like all others, which refutes the assumption.")
     sets = any("orders" in stage for stage in certificate["stages"])
-    places = sets and bool(certificate["problem"].get("inputs")) and certificate["problem"]["top"] > 1
-    return Checked(item_names[best], delta, within, answers, nats, "winner", sets=sets, places=places)
+    return Checked(item_names[best], delta, within, answers, nats, "winner", sets=sets, places=by_places)
 
 
 class AnswersDrawn:
@@ -140,9 +145,11 @@ class AnswersDrawn:
 class Process:
     """log M(z) for every item z: a mixture, with fixed weights, of one product of factors for each expert."""
 
-    def __init__(self, items: int, leader: int | None = None, eta: float = 0.0) -> None:
+    def __init__(
+        self, items: int, leader: int | None = None, eta: float = 0.0, weights: Sequence[float] = WEIGHTS
+    ) -> None:
         self.leader, self.eta = leader, eta
-        self.logs = [[math.log(weight) for weight in WEIGHTS] for _ in range(items)]
+        self.logs = [[math.log(weight) for weight in weights] for _ in range(items)]
         self.reached = [0.0] * items
         """The largest log M(z) so far: an item that was excluded once stays excluded."""
 
@@ -228,7 +235,7 @@ class Process:
             all_bets = [ranking_bets(model, fair), ranking_bets(record, fair)]
             first = max(others, key=lambda other: (fair[other] - model[other], -other))
             sure = model[first] < fair[first]
-            all_bets += [{first: (2 * loss - 1) / (1 - fair[first])} if sure else {} for loss in CONSTANT_LOSSES]
+            all_bets += [{first: (2 * loss - 1) / (1 - fair[first])} if sure else {} for loss in PLACE_LOSSES]
             for expert, bets in enumerate(all_bets):
                 risked = sum(bet * (1 - fair[other]) for other, bet in bets.items())
                 if any(bet < 0 for bet in bets.values()) or not risked < 1:

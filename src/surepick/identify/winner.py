@@ -133,7 +133,7 @@ class Winner:
             self.delta,
             self.epsilon,
             self.missing == "charged",
-            WinnerEvidence.of(items),
+            WinnerEvidence.of(items, by_places=problem.by_places),
             self._first_beliefs(problem),
         )
 

@@ -73,7 +73,8 @@ class WinnerState:
         seen, usual = self.squares
         processes = [self.evidence, *self.named]
         if "leader" in memo:
-            processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
+            items, by_places = len(self.problem.items), self.problem.by_places
+            processes.append(WinnerEvidence.of(items, memo["leader"], self.eta, by_places=by_places))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             if measurement >= len(self.problem.about):
                 shown, orders = self.problem.shown(measurement), stage.orders[place] if stage.orders else ()
