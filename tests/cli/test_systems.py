@@ -63,6 +63,97 @@ def test_a_program_sees_the_input_and_both_outputs_and_no_names(here):
         assert not [name for name in table.names if name in json.dumps(line)]
 
 
+RANKING_JUDGE = """
+import json, sys
+for line in sys.stdin:
+    question = json.loads(line)
+    with open("seen.jsonl", "a") as file:
+        file.write(line)
+    lengths = {name: len(shown["text"]) for name, shown in zip(question["items"], question["show"])}
+    order = sorted(lengths, key=lambda name: -lengths[name])
+    print(json.dumps({"id": question["id"], "ranking": order[: question["top"]]}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("form", [("--rank", "--show", "3"), ("--pick", "--show", "3"), ("--rank", "--show", "2")])
+def test_a_program_ranks_several_outputs_without_their_names(here, form):
+    (here / "rank.py").write_text(RANKING_JUDGE if "2" not in form else JUDGE)
+    outcome = found(
+        *("--systems", "outputs.csv", "--inputs", "inputs.csv", *form),
+        *("--judge", f"{sys.executable} rank.py", "--state", "log.jsonl", "--certificate", "certificate.json"),
+    )
+    assert (outcome["best"], outcome["status"], outcome["guarantee"]) == ("long", "certain", "proved")
+    assert any("on average over these 6 inputs" in sentence for sentence in outcome["assumptions"])
+    seen = [json.loads(line) for line in (here / "seen.jsonl").read_text().splitlines()]
+    asked, table = Session.resume("log.jsonl").questions, read_systems("outputs.csv", "inputs.csv")
+    for line in seen:
+        assert line == question_for_judge(asked[line["id"]], table)
+        assert not [name for name in table.names if name in json.dumps(line)]
+    if "2" not in form:
+        assert {line["kind"] for line in seen} == {form[0][2:]}
+        assert seen[0]["items"] == ["A", "B", "C"]
+        assert len({tuple(shown["text"] for shown in line["show"]) for line in seen}) > 2  # in any order
+    checked = CliRunner().invoke(app, ["verify-certificate", "certificate.json"], catch_exceptions=False)
+    assert checked.exit_code == 0
+
+
+def test_a_language_model_ranks_all_outputs_below_the_input(here, monkeypatch):
+    with FakeModelServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = ("--systems", "outputs.csv", "--inputs", "inputs.csv", "--llm", "judge-1", "--rank", "--show", "3")
+        outcome = found(*words, "--state", "log.jsonl")
+        assert outcome["best"] == "long"
+        assert any("placed above each other one" in sentence for sentence in outcome["assumptions"])
+        prompts = [sent["messages"][-1]["content"] for sent in server.seen]
+        assert all(prompt.startswith("<input>\nWhat is ") and "<candidate_C>" in prompt for prompt in prompts)
+        assert not any(name in prompt for prompt in prompts for name in ("short", "middle", "long"))
+        calls = len(server.seen)
+        assert calls == len(set(prompts)) <= outcome["questions"]  # at temperature 0 nothing is paid for twice
+        assert found(*words)["best"] == "long"
+        assert found(*words, "--state", "log.jsonl")["best"] == "long"
+        assert len(server.seen) == calls
+    told = [event for event in Session.resume("log.jsonl").log if event["event"] == "answer"]
+    assert all("ranking" in event["raw"] for event in told)
+
+
+def test_a_simulated_judge_ranks_systems_and_a_wrong_number_is_refused(here):
+    assert found("--systems", "outputs.csv", "--simulate", "--rank", "--show", "3")["status"] == "certain"
+    with pytest.raises(InvalidInput, match="at most the number of different items, 3; got 4"):
+        found("--systems", "outputs.csv", "--simulate", "--rank")
+    with pytest.raises(InvalidInput, match="without --kind, --position or --swap"):
+        found("--systems", "outputs.csv", "--llm", "judge-1", "--rank", "--show", "3", "--swap")
+
+
+def test_a_models_log_advises_the_people_who_answer(here, monkeypatch):
+    """The model answers first; then people, whose answers alone count."""
+    with FakeModelServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        words = ("--systems", "outputs.csv", "--llm", "judge-1")
+        found(*words, "--state", "pairs.jsonl")
+        found(*words, "--rank", "--show", "3", "--state", "ranks.jsonl")
+    people = ("--systems", "outputs.csv", "--judge", f"{sys.executable} judge.py")
+    alone = found(*people)
+    assert alone["advice"] is None
+    for log in ("pairs.jsonl", "ranks.jsonl"):
+        advised = found(*people, "--warm-start", log)
+        assert advised["best"] == "long"
+        assert advised["questions"] <= alone["questions"] + 2
+        assert advised["advice"]["agreed"] / advised["advice"]["compared"] > 0.6
+    (here / "votes.csv").write_text("item_a,item_b,winner\nlong,short,long\nlong,middle,long\n")
+    assert found(*people, "--warm-start", "votes.csv")["best"] == "long"
+    answered = CliRunner().invoke(
+        app,
+        ["ask", "--systems", "outputs.csv", "--warm-start", "pairs.jsonl", "--json"],
+        input="a\nb\na\nq\n",
+        catch_exceptions=False,
+    )
+    assert json.loads(answered.stdout)["advice"]["compared"] == 3
+    (here / "other.csv").write_text("item\nred\nblue\n")
+    CliRunner().invoke(app, ["find", "other.csv", "--simulate", "--state", "other.jsonl"], catch_exceptions=False)
+    with pytest.raises(InvalidInput, match="has no comparison of items of this search"):
+        found(*people, "--warm-start", "other.jsonl")
+
+
 def test_missing_outputs_are_reported_and_never_asked_about(here):
     outcome = found("--systems", "outputs.csv", "--judge", f"{sys.executable} judge.py")
     assert "'middle' has no output for the input 'in9', so the input is left out" in "\n".join(outcome["left_out"])
@@ -145,6 +236,22 @@ def test_options_that_do_not_go_together_are_refused(here, words, why):
 def test_the_person_at_the_terminal_sees_no_names(here):
     result = CliRunner().invoke(
         app, ["ask", "--systems", "outputs.csv", "--inputs", "inputs.csv"], input="a\nb\nq\n", catch_exceptions=False
+    )
+    assert result.exit_code == 1
+    asked = result.stderr.partition("Question 1")[2]
+    assert "What is " in asked
+    assert "xxx" in asked
+    assert not [name for name in ("short", "middle", "long") if name in asked]
+    session = Session.resume("outputs.answers.jsonl")
+    assert (session.answered, session.repeats) == (2, "once")
+
+
+def test_the_person_at_the_terminal_ranks_outputs_by_number(here):
+    result = CliRunner().invoke(
+        app,
+        ["ask", "--systems", "outputs.csv", "--inputs", "inputs.csv", "--rank", "--show", "3"],
+        input="31\n21\nq\n",
+        catch_exceptions=False,
     )
     assert result.exit_code == 1
     asked = result.stderr.partition("Question 1")[2]

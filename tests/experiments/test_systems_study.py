@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from surepick.errors import InvalidInput
 from surepick_experiments.studies.runner import Options
 from surepick_experiments.studies.systems import (
     METHODS,
@@ -53,12 +54,14 @@ def test_bradley_terry_finds_the_scores_and_the_posterior_its_mode():
 def test_a_clear_world_is_decided_by_all_and_rows_are_counted():
     task = next(task for task in tasks(Options(runs=1)) if task["systems"] == 5) | {"worlds": 2, "lead": 0.2}
     rows = run_task(task, np.random.default_rng(5))
-    assert [row["policy"] for row in rows] == [name for name in METHODS if name != ONCE] * 2
+    assert [row["policy"] for row in rows] == [name for name in METHODS if name not in (ONCE, "rank 6")] * 2
     assert all(row["correct"] for row in rows)
     cells = {cell["policy"]: cell for cell in summarise(rows)["cells"]}
     assert cells["winner"]["runs"] == cells["winner"]["claimed"] == 2
     assert cells["all pairs"]["calls"] == 10 * 100
-    assert cells["winner"]["calls"] < cells["1,500 duels"]["calls"] == 1500
+    assert cells["rank 4"]["calls"] < cells["winner"]["calls"]
+    assert cells["rank all"]["outputs"] == 5 * cells["rank all"]["calls"]
+    assert cells["winner"]["calls"] < cells["duels"]["calls"] == 1500
     titles = [title for title, _ in tables(summarise(rows))]
     assert titles == ["Calls among 5 systems (medians), delta = .05", "Errors over all worlds of 5 systems"]
     worse = summarise([row | {"correct": False} for row in rows])
@@ -69,3 +72,23 @@ def test_a_thousand_small_worlds_are_counted():
     small = [task for task in tasks(Options()) if task["systems"] == 5 and task["lead"] == 0.05]
     assert sum(task["worlds"] for task in small) == 1000
     assert {task["kind"] for task in small} == set(KINDS)
+
+
+def test_some_of_the_methods_can_be_chosen_by_name():
+    chosen = tasks(Options(runs=1, policies=("rank all",)))[-1] | {"worlds": 1, "lead": 0.2}
+    assert [row["policy"] for row in run_task(chosen, np.random.default_rng(6))] == ["rank all"]
+    with pytest.raises(InvalidInput, match="There is no method 'rank 3' in this study"):
+        tasks(Options(policies=("rank 3",)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pairs_in_rankings_are_as_in_comparisons(kind):
+    """Exactly so without a place effect; with one the order of two systems is the same, whoever is shown between."""
+    world = item_responses(kind, 5, 100, 0.06, np.random.default_rng(3))
+    orders = np.array(world.rankings(np.arange(5), 4, 40_000, np.random.default_rng(4)))
+    places = np.full((len(orders), 5), 4)
+    np.put_along_axis(places, orders, np.arange(4)[None], axis=1)
+    above = (places[:, :, None] < places[:, None, :]).mean(axis=0)
+    off = ~np.eye(5, dtype=bool)
+    assert np.abs(above - world.chances)[off].max() < (0.012 if world.judging.place == 0 else 0.05)
+    assert np.all(above[world.best][off[world.best]] > 0.5 - 0.01)

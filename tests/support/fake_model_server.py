@@ -124,11 +124,29 @@ class FakeModelServer:
                 )
         if sent.get("stream"):
             return Canned(400, error("Streaming is off."))
+        if len(candidates(sent)) > 2:
+            return Canned(200, chat(ranked(sent)))
         said = self.judge(*texts(sent))
         if isinstance(said, dict):
             return Canned(200, said)
         text = json.dumps({"answer": said}) if "response_format" in sent else f"Let me see.\n\nAnswer: {said}"
         return Canned(200, chat(text))
+
+
+def candidates(sent: dict) -> list[tuple[str, str]]:
+    """Letters and texts of all candidates of a prompt without images."""
+    content = sent["messages"][-1]["content"]
+    found = r"<candidate_([A-L])>\n(.*?)\n</candidate_\1>"
+    return re.findall(found, content, re.S) if isinstance(content, str) else []
+
+
+def ranked(sent: dict) -> str:
+    """Several candidates in the order of their length, in the format asked for."""
+    order = [letter for letter, _ in sorted(candidates(sent), key=lambda one: -len(one[1]))]
+    if "response_format" not in sent:
+        return f"Let me see.\n\nAnswer: {' > '.join(order)}"
+    [name] = sent["response_format"]["json_schema"]["schema"]["required"]
+    return json.dumps({name: order if name == "ranking" else order[0]})
 
 
 def texts(sent: dict) -> tuple[str, str]:

@@ -3,10 +3,11 @@
 surepick draws an input for every question, so an answer has the mean win rate of its pair, whatever the inputs are
 like: whole stages are simulated with one binomial draw per pair, which is exact. Beside it:
 
-winner, once    the same for a judge who always says the same: each pair at most once on each input in each order
+winner once     the same for a judge who always says the same: each pair at most once on each input in each order
+rank 4, 6, all  the policy Winner with a ranking of that many systems on one input in every call
 all pairs       every pair on every input once; the highest mean win rate is named
-1,500 duels     random pairs on random inputs, the model of Bradley and Terry, 200 bootstrap samples; the leader is
-                named, and claimed to be the best if it leads in 95% of the samples
+duels           1,500 random pairs on random inputs, the model of Bradley and Terry, 200 bootstrap samples; the leader
+                is named, and claimed to be the best if it leads in 95% of the samples
 top two         Thompson sampling of the two likeliest best; stops when the leader is the best with probability .95 in
                 the posterior (normal prior, Laplace)
 
@@ -15,14 +16,19 @@ of them the best system is ahead by one point only, where a prior that expects l
 """
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Floats, Integers
+from surepick.errors import InvalidInput
 from surepick.glm import probability_of_yes
 from surepick.identify import Plan, Problem, Winner, run
+from surepick.identify.sets import Order
 from surepick.limits import winner_lower_bound
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import DELTA, groups
@@ -55,6 +61,9 @@ TOP_TWO_BATCH, POSTERIOR_DRAWS = 10, 500
 COARSE = 0.02
 """In small worlds stages of `winner` grow by this share of the questions before: the guarantee is the same."""
 
+COARSE_RANKINGS = 0.05
+"""The same for rankings, which take longer to count."""
+
 PRIOR = 1.0
 """Standard deviation of a score in the posterior of top two, in log-odds."""
 
@@ -62,8 +71,12 @@ PRIOR = 1.0
 def tasks(options: Options) -> list[Params]:
     """Single large worlds, and batches of small ones."""
     runs = options.runs or 20
+    for name in options.policies or ():
+        if name not in METHODS:
+            raise InvalidInput(f"There is no method {name!r} in this study; it has {', '.join(METHODS)}.")
+    chosen = {} if options.policies is None else {"policies": list(options.policies)}
     large = [
-        {"kind": kind, "lead": lead, "systems": 12, "inputs": 500, "worlds": 1, "number": number}
+        {"kind": kind, "lead": lead, "systems": 12, "inputs": 500, "worlds": 1, "number": number} | chosen
         for kind, lead in LARGE
         for number in range(runs)
     ]
@@ -76,6 +89,7 @@ def tasks(options: Options) -> list[Params]:
             "worlds": min(BATCH, 5 * runs),
             "number": number,
         }
+        | chosen
         for kind, lead, batches in SMALL
         for number in range(batches)
     ]
@@ -92,7 +106,11 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
         world = item_responses(task["kind"], task["systems"], task["inputs"], task["lead"], rng)
         bound = winner_lower_bound(world.chances, delta=DELTA)
         for name, method in METHODS.items():
+            if name not in task.get("policies", METHODS):
+                continue
             if name == ONCE and task["kind"] != "fixed":  # elsewhere the table of first answers is not the truth
+                continue
+            if name == "rank 6" and task["systems"] < 6:
                 continue
             began = time.perf_counter()
             calls, best, claimed = method(world, seed, coarse)
@@ -103,6 +121,7 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
                     "instance": f"{task['kind']}-{task['systems']}x{task['inputs']}-{task['lead']:g}",
                     "seed": seed,
                     "questions": calls,
+                    "outputs": calls * SHOWN.get(name, 2) if name != "rank all" else calls * task["systems"],
                     "best": str(best),
                     "correct": best == world.best,
                     "claimed": claimed,
@@ -136,6 +155,32 @@ def by_winner_once(world: ItemResponses, seed: int, coarse: float) -> tuple[int,
         drawn[plan.measurements] += 1
         state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(problem, wins))
     verdict = policy.verdict(state)
+    return verdict.questions, problem.index(verdict.best), verdict.status.decided
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """The world's judge, asked for rankings: systems are known by their coordinate."""
+
+    world: ItemResponses
+    rng: np.random.Generator
+
+    def wins(self, vectors: Floats, pulls: Integers) -> Integers:
+        """Comparisons are not asked for."""
+        raise AssertionError("This judge ranks.")
+
+    def orders(self, features: Floats, top: int, times: int) -> list[Order]:
+        """The top places of rankings of the systems with these features."""
+        return self.world.rankings(np.argmax(features, axis=1), top, times, self.rng)
+
+
+def by_rankings(world: ItemResponses, seed: int, coarse: float, show: int | None = None) -> tuple[int, int, bool]:
+    """The policy Winner with a ranking of `show` systems, or of all, in every call."""
+    names = [str(number) for number in range(len(world.quality))]
+    problem = Problem.from_systems(names, ["drawn by the world"], show=show or len(names))
+    judge = Rankings(world, np.random.default_rng([seed, 15]))
+    coarse = max(coarse, COARSE_RANKINGS) if coarse else 0.0
+    verdict = run(problem, Winner(delta=DELTA, budget=MOST), judge, seed=seed, coarse=coarse)
     return verdict.questions, problem.index(verdict.best), verdict.status.decided
 
 
@@ -222,13 +267,19 @@ def posterior(pairs: Integers, wins: Floats, losses: Floats, start: Floats) -> t
     return theta, np.asarray(np.linalg.inv(np.linalg.cholesky(curve)).T)
 
 
-ONCE = "winner, once"
+ONCE = "winner once"
 
-METHODS = {
+SHOWN = {"rank 4": 4, "rank 6": 6}
+"""Outputs that the judge reads in a call, where they are not two."""
+
+METHODS: dict[str, Callable[[ItemResponses, int, float], tuple[int, int, bool]]] = {
     "winner": by_winner,
     ONCE: by_winner_once,
+    "rank 4": partial(by_rankings, show=4),
+    "rank 6": partial(by_rankings, show=6),
+    "rank all": by_rankings,
     "all pairs": by_all_pairs,
-    "1,500 duels": by_duels,
+    "duels": by_duels,
     "top two": by_top_two,
 }
 
@@ -250,6 +301,7 @@ def _cell(group: list[Row]) -> Row:
     return {
         "runs": len(group),
         "calls": float(np.median(calls)),
+        "outputs": float(np.median([row["outputs"] for row in group])),
         "calls_90": float(np.quantile(calls, 0.9)),
         "claimed": sum(row["claimed"] for row in group),
         "wrong_claims": sum(row["claimed"] and not row["correct"] for row in group),
@@ -263,7 +315,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Calls of every run against the lower bound, for the methods that choose when to stop."""
     path = folder / "systems.png"
     with figure(path, size=(7.0, 4.4)) as (axes,):
-        for policy, colour in (("winner", "#1f6f5c"), ("top two", "#b5651d")):
+        for policy, colour in (("winner", "#1f6f5c"), ("rank 4", "#4c72b0"), ("top two", "#b5651d")):
             group = [row for row in rows if row["policy"] == policy and row["systems"] != SMALL_SYSTEMS]
             bounds, calls = [row["lower_bound"] for row in group], [row["questions"] for row in group]
             axes.plot(bounds, calls, "o", ms=3, alpha=0.5, color=colour, label=policy)
@@ -275,7 +327,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Calls in large and small worlds, and errors over all small ones; in few columns, for a terminal."""
-    shown = ("kind", "lead", "policy", "runs", "calls", "claimed", "wrong_claims", "wrong", "lower_bound")
+    shown = ("kind", "lead", "policy", "runs", "calls", "outputs", "claimed", "wrong_claims", "wrong", "lower_bound")
     tables = []
     for systems, group in groups(summary["cells"], "systems").items():
         cells = [{name: cell[name] for name in shown} for cell in group]
@@ -292,4 +344,5 @@ STUDY = Study(
     summarise,
     draw,
     tables,
+    uses=("runs", "seed", "policies"),
 )

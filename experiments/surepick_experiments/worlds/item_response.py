@@ -14,8 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from surepick._arrays import Floats
+from surepick._arrays import Floats, Integers
 from surepick.glm import probability_of_yes
+from surepick.identify.sets import Order
 
 ABILITY, OUTPUT = 0.5, 0.7
 """Standard deviations of what a system can do, and of how well it happened to do on an input."""
@@ -91,6 +92,19 @@ class ItemResponses:
         first, second = np.triu_indices(len(self.quality), 1)
         chances = np.concatenate(self._in_both_orders(self.quality[first], self.quality[second]), axis=1)
         return np.asarray(rng.random(chances.shape) < chances, dtype=np.float64)
+
+    def rankings(self, shown: Integers, top: int, times: int, rng: np.random.Generator) -> list[Order]:
+        """The top places of rankings of some systems, each on an input and in an order of display drawn at random.
+
+        By the model of Plackett and Luce, so that pairs in a ranking are as in comparisons. The place is worth less and
+        less from the first, with what it is in comparisons, to the last, with nothing.
+        """
+        k = len(shown)
+        places = rng.permuted(np.tile(np.linspace(self.judging.place, 0.0, k), (times, 1)), axis=1)
+        quality = self.quality[shown][:, rng.integers(self.quality.shape[1], size=times)].T
+        noise = self.judging.noise
+        worth = quality + places if noise == 0 else quality / noise + places + rng.gumbel(size=(times, k))
+        return [tuple(order) for order in np.argsort(-worth, axis=1)[:, :top].tolist()]
 
     def _chances(self, one: Floats, other: Floats) -> Floats:
         shown_first, shown_second = self._in_both_orders(one, other)

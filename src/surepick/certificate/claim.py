@@ -26,6 +26,12 @@ ASSUMED_OF_SETS = (
 )
 """What the claim "winner" rests on where questions show more than two items."""
 
+ASSUMED_OF_PLACES = (
+    "one system is, in the rankings that show it and on average over the inputs, whatever happened before, placed "
+    "above each other system shown at least as often as below it (docs/assumptions.md)"
+)
+"""What it rests on where questions ask for the order of several systems on an input."""
+
 ARITHMETIC_ONLY = (
     "A certificate proves the arithmetic: that these counts and predictions amount to this evidence. It does not prove "
     "that the predictions were made before the answers; for that, trust those who ran the search."
@@ -55,11 +61,13 @@ class Checked:
     """Link of the last stage; None where the certificate is not chained."""
     sets: bool = False
     """Whether questions show more than two items."""
+    places: bool = False
+    """Whether rankings count by who is placed above whom."""
 
     @property
     def assumed(self) -> str:
         """What the claim rests on, in words."""
-        return ASSUMED_OF_SETS if self.sets else ASSUMED[self.claim]
+        return ASSUMED_OF_PLACES if self.places else ASSUMED_OF_SETS if self.sets else ASSUMED[self.claim]
 
     @property
     def chained(self) -> str:

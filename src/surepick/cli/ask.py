@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,7 @@ from surepick.cli.find import (
     STRATA_HELP,
     SYSTEMS_HELP,
     TOP_HELP,
+    WARM_HELP,
     Assumption,
     Kind,
     Repeats,
@@ -38,8 +39,12 @@ from surepick.cli.find import (
     open_session,
     problem_of,
     read_compared,
+    warmed,
 )
 from surepick.cli.output import DROP_BAD_ROWS_HELP
+
+if TYPE_CHECKING:
+    from surepick.identify import Policy
 
 
 def ask(
@@ -53,6 +58,7 @@ def ask(
         Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default features, if there are any.")
     ] = None,
     population: Annotated[list[Path] | None, typer.Option(help=POPULATION_HELP)] = None,
+    warm_start: Annotated[Path | None, typer.Option(help=WARM_HELP)] = None,
     repeats: Annotated[
         Repeats | None, typer.Option(help=f"{REPEATS_HELP} By default once with features, else spaced.")
     ] = None,
@@ -82,6 +88,7 @@ def ask(
     from surepick.errors import InvalidInput
     from surepick.identify.ladder import default_assumption, has_features, policy_for
     from surepick.io.people import learn_population
+    from surepick.judges.earlier import earlier_answers
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
     from surepick.session import AskLoop
@@ -91,16 +98,19 @@ def ask(
     )
     path = state or Path(f"{named_by.stem}.answers.jsonl")
     sets = about_sets(show, top, pick=pick, rank=rank)
-    if sets is not None and (systems is not None or kind != "pairs" or position):
+    if sets is not None and (kind != "pairs" or position):
         raise InvalidInput(
-            "--show, --pick and --rank ask about several items at once, without --systems, --kind or --position; leave "
-            "these out."
+            "--show, --pick and --rank ask about several items at once, without --kind or --position; leave these out."
         )
     problem = problem_of(table, kind, seed, sets, position=position)
     # A person meets the same two systems on many inputs, which are different questions.
     ends = assume or default_assumption(problem, one_person=not problem.inputs)
     earlier = learn_population(problem, population or ())
-    policy = policy_for(problem, ends, population=earlier, delta=delta, epsilon=epsilon)
+    policy: Policy[Any] = policy_for(problem, ends, population=earlier, delta=delta, epsilon=epsilon)
+    unused: tuple[str, ...] = ()
+    if warm_start is not None:
+        old, unused = earlier_answers(warm_start, problem, table.names, drop_bad_rows=drop_bad_rows)
+        policy = warmed(policy, old)
     # A person answers each pair once where features connect the pairs. Elsewhere, and where there are few questions,
     # repeated answers are needed, and count if the first one may be forgotten.
     once = bool(problem.inputs) or (kind == "pairs" and has_features(problem))
@@ -135,6 +145,7 @@ def ask(
         command=shlex.join(["surepick", *sys.argv[1:]]),
         seconds=time.perf_counter() - began,
         ended="no question left for you" if session.exhausted else "interrupted",
+        unused=unused,
         forecast=None if session.exhausted else forecast.known(session),
     )
     conclude(outcome, state=path, report=report, json=json, interrupted=interrupted)

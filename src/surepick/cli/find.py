@@ -14,6 +14,7 @@ from surepick.cli.output import DROP_BAD_ROWS_HELP, print_json
 
 if TYPE_CHECKING:
     from surepick.identify import Policy, Problem
+    from surepick.identify.policy import OldAnswers
     from surepick.io.items import ItemTable, Preparation
     from surepick.judges import World
     from surepick.report import Outcome
@@ -80,6 +81,11 @@ SYSTEMS_HELP = (
 )
 INPUTS_HELP = "With --systems: what the judge sees above the outputs, columns input,text; or a folder of text files."
 STRATA_HELP = "With --systems: a column of --inputs of which every value is drawn equally often."
+
+WARM_HELP = (
+    "Earlier answers that improve predictions and do not count as evidence, such as those of a language model: votes, "
+    "or the log (--state) of an earlier search."
+)
 
 SHOW_HELP = "Items that a question shows: 2 (the default), or more with --pick or --rank."
 PICK_HELP = "Every question asks for the best of the items shown, 4 unless --show says otherwise."
@@ -182,9 +188,7 @@ def find(
     with_others: Annotated[
         bool, typer.Option("--compare", help="With --simulate: also show what other methods need, and the lower bound.")
     ] = False,
-    warm_start: Annotated[
-        Path | None, typer.Option(help="Earlier votes that improve predictions; they do not count as evidence.")
-    ] = None,
+    warm_start: Annotated[Path | None, typer.Option(help=WARM_HELP)] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
     epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
     budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
@@ -237,15 +241,14 @@ def find(
     from surepick.identify.ladder import LADDER_POLICIES, default_assumption
     from surepick.io.people import learn_population
     from surepick.io.systems import SystemTable
-    from surepick.io.votes import read_votes
     from surepick.judges import (
         LanguageModel,
         ModelFailed,
         RecordedJudge,
         ReproducibleJudge,
         only_recorded,
-        warm_answers,
     )
+    from surepick.judges.earlier import earlier_answers
     from surepick.judges.program import ProgramJudge
     from surepick.judges.recorded_orders import RecordedOrders, only_recorded_orders
     from surepick.registry import policy_named
@@ -273,18 +276,16 @@ def find(
         )
     if report is not None and find_spec("matplotlib") is None:  # said before anything is asked and paid for
         raise MissingExtra("A report has figures, which need Matplotlib; install surepick[plots].")
-    if systems is not None and (answers is not None or warm_start is not None):
-        raise InvalidInput(
-            "--answers and --warm-start are votes without inputs, so they cannot go with --systems; leave one out."
-        )
+    if systems is not None and answers is not None:
+        raise InvalidInput("--answers are votes without inputs, so they cannot go with --systems; leave one out.")
     table, named_by = read_compared(
         items, systems, inputs, strata, pca=pca, features=features, drop_bad_rows=drop_bad_rows
     )
     sets = about_sets(show, top, pick=pick, rank=rank)
-    if sets is not None and (systems is not None or kind != "pairs" or position or warm_start is not None or swap):
+    if sets is not None and (kind != "pairs" or position or swap):
         raise InvalidInput(
-            "--show, --pick and --rank ask about several items at once, without --systems, --kind, --position, "
-            "--warm-start or --swap; leave these out."
+            "--show, --pick and --rank ask about several items at once, without --kind, --position or --swap; leave "
+            "these out."
         )
     model = llm and LanguageModel(
         llm,
@@ -318,7 +319,7 @@ def find(
         )
     # A model at temperature 0 says the same again: asking everything once saves questions and loses nothing.
     fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0)
-    if isinstance(table, SystemTable) and table.weights is None and fixed:
+    if isinstance(table, SystemTable) and table.weights is None and fixed and sets is None:
         problem, repeats = table.problem(kind, seed=seed, position=position, once=True), "independent"
     else:
         problem = problem_of(table, kind, seed, sets, position=position) if votes is None else votes.problem
@@ -335,9 +336,9 @@ def find(
     world = simulated_world(table, theta, kind=kind, position=position, seed=seed) if simulate else None
     unused = () if votes is None else votes.unused
     if warm_start is not None:
-        old = read_votes(warm_start, table.names, drop_bad_rows=drop_bad_rows).distinguishable(problem)
-        chosen = _warmed(chosen, warm_answers(problem, old))
-        unused = (*unused, *old.unused)
+        old, left_out = earlier_answers(warm_start, problem, table.names, drop_bad_rows=drop_bad_rows)
+        chosen = warmed(chosen, old)
+        unused = (*unused, *left_out)
     if isinstance(votes, RecordedOrders):
         chosen = only_recorded_orders(chosen, votes, order)
     elif votes is not None:
@@ -415,9 +416,12 @@ def problem_of(
 ) -> "Problem":
     """What is to be asked of the items of a table."""
     from surepick.identify import Problem
+    from surepick.io.systems import SystemTable
 
     if sets is None:
         return table.problem(kind, seed=seed, position=position)
+    if isinstance(table, SystemTable):
+        return table.problem(**sets)
     return Problem.from_sets(table.features, names=table.names, **sets)
 
 
@@ -567,8 +571,8 @@ def _same_content(one: Path, other: Path) -> bool:
     return one.samefile(other) or one.read_bytes() == other.read_bytes()
 
 
-def _warmed(policy: "Policy[Any]", old: tuple[tuple[int, int, int], ...]) -> "Policy[Any]":
-    """The policy with old votes to predict from."""
+def warmed(policy: "Policy[Any]", old: "OldAnswers") -> "Policy[Any]":
+    """The policy with old answers to predict from."""
     from dataclasses import replace
 
     from surepick.errors import InvalidInput

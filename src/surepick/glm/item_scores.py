@@ -214,22 +214,57 @@ class ItemScores:
             step = np.linalg.solve(np.eye(k) + joint @ information, residual[:, :, None])[:, :, 0]
             mode += np.clip(step, -2.0, 2.0)
         p = softmax(mode, axis=1)
-        # B·Bᵀ is the information diag(p) − ppᵀ. The covariance falls by ΣB(I + BᵀΣB)⁻¹BᵀΣ.
+        # B·Bᵀ is the information diag(p) − ppᵀ.
         root = np.sqrt(p)
         B = root[:, :, None] * np.eye(k) - p[:, :, None] * root[:, None, :]
+        return self._after(where, joint, won - p, B, np.log(self.shares(items)[:, picked]))
+
+    def update_ranked(self, items: Sequence[int], above: Floats) -> "ItemScores":
+        """After rankings of these items, as comparisons of all pairs: `above[i, j]` times the i-th was above the j-th.
+
+        The posterior of the k scores is replaced by the Gaussian at its mode, with the likelihood of the comparisons:
+        O(scales·(k³ + items·k·PENDING)), however many there were.
+        """
+        where, k = list(items), len(items)
+        before, joint = self.mean[:, where], self._joint_covariance(items)
+        met = above + above.T
+
+        def slope_and_information(scores: Floats) -> tuple[Floats, Floats]:
+            p = probability_of_yes(scores[:, :, None] - scores[:, None, :])
+            weights = met * p * (1 - p)
+            return (above - met * p).sum(axis=2), weights.sum(axis=2)[:, :, None] * np.eye(k) - weights
+
+        mode = before.copy()
+        for _ in range(NEWTON_STEPS):
+            slope, information = slope_and_information(mode)
+            residual = np.einsum("gij,gj->gi", joint, slope) - (mode - before)
+            step = np.linalg.solve(np.eye(k) + joint @ information, residual[:, :, None])[:, :, 0]
+            mode += np.clip(step, -2.0, 2.0)
+        slope, information = slope_and_information(mode)
+        values, vectors = np.linalg.eigh(information)
+        first, second = np.triu_indices(k, 1)
+        q = self._by_scale(np.array(where)[first], np.array(where)[second])
+        gained = np.log(q) @ above[first, second] + np.log(1 - q) @ above[second, first]
+        return self._after(where, joint, slope, vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], gained)
+
+    def _after(self, where: list[int], joint: Floats, slope: Floats, B: Floats, gained: Floats) -> "ItemScores":
+        """After answers about a few items whose log-likelihood has this slope and the information B·Bᵀ at the mode.
+
+        The covariance falls by ΣB(I + BᵀΣB)⁻¹BᵀΣ. At the mode the scores moved by `joint`·slope: so all means move by
+        their covariance with these items. `gained` is the log predictive probability under each scale.
+        """
+        inside = B.transpose(0, 2, 1) @ joint @ B
         across = np.stack([self.covariance_with(item) for item in where], axis=1)  # scales × k × items
-        lower = np.linalg.cholesky(np.eye(k) + B.transpose(0, 2, 1) @ joint @ B)
+        lower = np.linalg.cholesky(np.eye(B.shape[2]) + inside)
         moves = B.transpose(0, 2, 1) @ across
         terms = np.linalg.solve(lower, moves)
-        # At the mode, mode − before = joint·(won − p): so all means move by their covariance with these items.
-        moved = self.mean + np.einsum("gkn,gk->gn", across, won - p)
         after = replace(
             self,
-            mean=moved,
+            mean=self.mean + np.einsum("gkn,gk->gn", across, slope),
             variance=np.maximum(self.variance - np.einsum("gkn,gkn->gn", terms, terms), 1e-12),
             pending=np.concatenate([self.pending, terms.transpose(1, 0, 2)]),
-            drawn=self.drawn - self.drawn[:, :, where] @ B @ _shrinking(B.transpose(0, 2, 1) @ joint @ B) @ moves,
-            log_weights=self.log_weights + np.log(self.shares(items)[:, picked]),
+            drawn=self.drawn - self.drawn[:, :, where] @ B @ _shrinking(inside) @ moves,
+            log_weights=self.log_weights + gained,
         )
         return after if len(after.pending) < PENDING else after._written_out()
 

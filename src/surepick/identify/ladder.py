@@ -50,6 +50,12 @@ SET_SENTENCES: dict[Assumption, str] = {
 }
 """The same for questions that show more than two items."""
 
+PLACES_SENTENCES = SET_SENTENCES | {
+    "winner": "In rankings one item is placed above each other one shown at least as often as below it, on average "
+    "over the inputs.",
+}
+"""The same for rankings of systems, which show an input."""
+
 LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features", "posterior": "population"}
 """The assumption that each policy of the ladder needs, by the policy's name."""
 
@@ -226,7 +232,9 @@ class Ladder:
         if self.problem.show > 2 and has_features(self.problem):
             # A Plackett-Luce model implies what Winner assumes, so all that it proves is proved for "features", too.
             found["features"] = _claim("features", verdict, ends_search=False, forecaster=verdict.forecaster)
-        sentences = SET_SENTENCES if self.problem.show > 2 else SENTENCES
+        sentences = (
+            PLACES_SENTENCES if self.problem.by_places else SET_SENTENCES if self.problem.show > 2 else SENTENCES
+        )
         return tuple(replace(found[assume], assumption=sentences[assume]) for assume in ASSUMPTIONS if assume in found)
 
 

@@ -34,8 +34,8 @@ MOST_FEATURES = 6
 NOTHING = -1
 """In `Problem.about`: no item at this place."""
 
-MOST_SHOWN = 10
-"""Most items of a question; nobody ranks more at once."""
+MOST_SHOWN = 12
+"""Most items of a question; nobody ranks more at once, and few rank that many well."""
 
 MOST_SETS = 2**52
 """Numbers of questions stay below 2^53, so that JSON readers in every language keep them."""
@@ -134,6 +134,9 @@ class Problem(Displayed):
         names: Sequence[str] | None = None,
         weights: ArrayLike | None = None,
         once: bool = False,
+        show: int = 2,
+        answer: Literal["pick", "rank"] = "rank",
+        top: int | None = None,
     ) -> "Problem":
         """Every question shows the outputs of two systems for one input, drawn at random by the session.
 
@@ -143,6 +146,9 @@ class Problem(Displayed):
 
         With `once` a pair is compared at most once on each input in each order, which takes fewer questions. It is for
         one judge, whose first answer stands, such as a language model at temperature 0, and for inputs without weights.
+
+        With `show` above 2 a question shows the outputs of several systems for one input and asks for the best of them
+        or for their order, as in `from_sets`.
 
         >>> Problem.from_systems(["old prompt", "new prompt"], ["mail 1", "mail 2", "mail 3"]).inputs
         ('mail 1', 'mail 2', 'mail 3')
@@ -164,7 +170,10 @@ class Problem(Displayed):
             )
         if once and weights is not None:
             raise InvalidInput("Inputs that are drawn once have equal weights; leave out weights, or once.")
-        return problem._with_inputs(given, None if weights is None else _shares(weights, len(given)), once=once)
+        if once and show > 2:
+            raise InvalidInput(f"Only comparisons of two can be drawn once, got show={show}; leave out once.")
+        problem._with_inputs(given, None if weights is None else _shares(weights, len(given)), once=once)
+        return problem._with_questions_about(show, answer, top)
 
     @classmethod
     def from_sets(
@@ -185,28 +194,40 @@ class Problem(Displayed):
         >>> problem.kind(problem.number_of((3, 0, 2))), problem.shown(problem.number_of((3, 0, 2)))
         ('rank', (0, 2, 3))
         """
+        return cls.from_pairs(items, names=names)._with_questions_about(show, answer, top)
+
+    def _with_questions_about(self, show: int, answer: Literal["pick", "rank"], top: int | None) -> "Problem":
+        """Fill in what questions show and ask for, for a problem that was just made."""
         validate.one_of("answer", answer, ("pick", "rank"))
         shown = validate.whole("show", show, least=2)
-        problem = cls.from_pairs(items, names=names)
-        if shown > min(MOST_SHOWN, len(problem.items)):
+        if shown > min(MOST_SHOWN, len(self.items)):
             raise InvalidInput(
                 f"show must be at most {MOST_SHOWN} and at most the number of different items, "
-                f"{len(problem.items)}; got {shown}."
+                f"{len(self.items)}; got {shown}."
             )
-        if comb(len(problem.items), shown) > MOST_SETS:
+        if comb(len(self.items), shown) * max(1, len(self.inputs)) > MOST_SETS:
             raise InvalidInput(
-                f"There are too many sets of {shown} of {len(problem.items):,} items to be numbered; show fewer."
+                f"There are too many sets of {shown} of {len(self.items):,} items to be numbered; show fewer."
             )
         places = 1 if answer == "pick" else shown - 1 if top is None else validate.whole("top", top, least=1)
         if answer == "pick" and top not in (None, 1):
             raise InvalidInput(f"A pick has one place; got top={top!r}, which is an option of answer='rank'.")
-        return problem._with_sets(shown, min(places, shown - 1))
+        return self._with_sets(shown, min(places, shown - 1))
 
     def _with_sets(self, show: int, top: int) -> "Problem":
         """Fill in what questions show, for a problem that was just made."""
         object.__setattr__(self, "show", show)
         object.__setattr__(self, "top", top)
         return self
+
+    @property
+    def by_places(self) -> bool:
+        """Whether a ranking counts by who is placed above whom, and not as picks one after the other.
+
+        So it is where questions show an input. The later picks of a ranking are made on inputs for which the earlier
+        ones were picked first, and a system that is best on average need not be best there (docs/assumptions.md).
+        """
+        return bool(self.inputs) and self.top > 1
 
     def number_of(self, items: Iterable[int]) -> int:
         """The number of the question that shows this set of items; those of sets go on after those of pairs."""

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from surepick._arrays import Floats
+from surepick.evidence.betting import place_bets
 from surepick.glm.item_scores import PROBIT
 from surepick.glm.loss import probability_of_yes
 from surepick.identify.policy import StageRecord
@@ -89,6 +90,41 @@ def choose_sets(
     return {}
 
 
+def choose_rankings(
+    state: WinnerState, size: int, rng: np.random.Generator, without: Collection[int] | None
+) -> dict[int, int] | None:
+    """Which sets to rank where a ranking counts by places, and how often.
+
+    The evidence against an item comes from its comparisons with better ones, above all with the best. So a set has the
+    leader and as many rivals as it shows, drawn as for comparisons: one that is z standard errors behind with weight
+    exp(−z²/2). None and empty as in `choose_sets`; sets in `without` are not asked.
+    """
+    problem, beliefs = state.problem, state.beliefs
+    if len(state.alive) == 1:
+        return _confirming_set(state, ())
+    leader, rivals = state.leader, state.alive[state.alive != state.leader]
+    for named in state.named:
+        if named.against == leader:
+            rivals = state.rivals_of(named)
+    wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
+    if not len(wanting):
+        return None
+    scores = beliefs.scores()
+    z = np.maximum(scores[leader] - scores, 0.0) / beliefs.deviations_from(leader)
+    counts = Counter[int]()
+    for _ in range(size):
+        # The largest of log-weights plus independent Gumbel noise are a draw without replacement.
+        keys = np.where(np.isin(np.arange(len(scores)), wanting), -(z**2) / 2, -np.inf)
+        keys = keys + rng.gumbel(size=len(keys))
+        keys[leader] = np.inf
+        # Beyond the rivals the best ones: items that are left may lose to them as well.
+        order = np.lexsort((-scores, -keys))
+        counts[problem.number_of(order[: problem.show].tolist())] += 1
+    if without is None:
+        return counts
+    return {row: 1 for row in counts if row not in without}
+
+
 def _confirming_set(state: WinnerState, without: Collection[int]) -> dict[int, int] | None:
     """The last survivor with items that it has not met or that are ahead of it; None where they are out already."""
     problem, survivor = state.problem, int(state.alive[0])
@@ -116,8 +152,18 @@ def _expected_nats(state: WinnerState) -> Floats:
     for stage in state.stages[state.evaluated_stages :]:
         for row, times in zip(_asked(stage), stage.plan.pulls.tolist(), strict=True):
             shown = list(state.problem.shown(row))
-            nats[shown] += times * expected_growth(scores[None, shown], state.problem.top)[0]
+            if state.problem.by_places:
+                nats[shown] += times * place_growth(scores[shown])
+            else:
+                nats[shown] += times * expected_growth(scores[None, shown], state.problem.top)[0]
     return nats
+
+
+def place_growth(scores: Floats) -> Floats:
+    """Nats that a ranking is expected to bring against each item, by the bets of `place_bets`; to the second order."""
+    above = probability_of_yes(scores[:, None] - scores[None, :])
+    fair = np.full_like(above, 0.5)
+    return np.asarray((place_bets(above, fair) * (fair - above)).sum(axis=1) / 2)
 
 
 def _comparison_growth(gaps: Floats) -> Floats:

@@ -43,7 +43,7 @@ from surepick.identify.policy import (
     old_counts,
 )
 from surepick.identify.problem import NOTHING, Problem
-from surepick.identify.set_sampling import choose_sets
+from surepick.identify.set_sampling import choose_rankings, choose_sets
 from surepick.identify.set_stages import counted_orders, predict_set
 from surepick.identify.sets import Orders
 from surepick.identify.verdict import Rival, Status, Verdict
@@ -59,6 +59,13 @@ SETS_ASSUMPTION = (
     "happened before; a ranking is picks one after the other. Nothing is assumed about features, about the other "
     "items, or about judges being alike."
 )
+
+PLACES_ASSUMPTION = (
+    "In the rankings that show it one item is placed above each other one shown at least as often as below it, on "
+    "average over the inputs and whatever happened before. Nothing is assumed about features, about the other items, "
+    "or about judges being alike."
+)
+"""For rankings of systems, which show an input."""
 
 SAME_FEATURES = "Items that were given with the same features are equally good: they are asked about as one item."
 """Also assumed where a problem merged items. (W) itself would tell them apart."""
@@ -126,7 +133,7 @@ class Winner:
             self.delta,
             self.epsilon,
             self.missing == "charged",
-            WinnerEvidence.of(items),
+            WinnerEvidence.of(items, by_places=problem.by_places),
             self._first_beliefs(problem),
         )
 
@@ -162,7 +169,8 @@ class Winner:
         size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
         if state.problem.once:
             without = state.used_up.union(without or ())
-        choose = choose_sets if state.problem.show > 2 else choose_questions
+        problem = state.problem
+        choose = choose_rankings if problem.by_places else choose_sets if problem.show > 2 else choose_questions
         counts = choose(state, min(size, self.budget - state.asked), rng, without)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
@@ -187,7 +195,10 @@ class Winner:
         """
         where = np.array(sorted(counts), dtype=np.int64)
         if state.problem.show > 2:
-            predicted = [predict_set(state.beliefs, state.problem.shown(row)) for row in where.tolist()]
+            predicted = [
+                predict_set(state.problem, state.beliefs, state.record, state.problem.shown(row))
+                for row in where.tolist()
+            ]
             memo: dict[str, Any] = {"shares": predicted}
         else:
             memo = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
@@ -277,7 +288,7 @@ class Winner:
             guarantee=self.guarantee,
             statement=WITHIN if status is Status.WITHIN_EPSILON else self.statement,
             assumptions=(
-                *((SETS_ASSUMPTION,) if problem.show > 2 else self.assumptions),
+                *assumed_of(problem),
                 *((SAME_FEATURES,) if any(len(names) > 1 for names in problem.aliases) else ()),
                 *self._about_missing(state.stages.missing(state.evaluated_stages)),
             ),
@@ -324,6 +335,13 @@ class Winner:
         """The configuration, with which `policy_from_json` builds an equal one."""
         known = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "warm"}
         return {"name": self.name} | known | ({"warm": [list(row) for row in self.warm]} if self.warm else {})
+
+
+def assumed_of(problem: Problem) -> tuple[str, ...]:
+    """The form of (W) that the questions of a problem need."""
+    if problem.by_places:
+        return (PLACES_ASSUMPTION,)
+    return (SETS_ASSUMPTION if problem.show > 2 else ASSUMPTION,)
 
 
 def _how_far(state: WinnerState) -> str:

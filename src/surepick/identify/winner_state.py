@@ -73,7 +73,8 @@ class WinnerState:
         seen, usual = self.squares
         processes = [self.evidence, *self.named]
         if "leader" in memo:
-            processes.append(WinnerEvidence.of(len(self.problem.items), memo["leader"], self.eta))
+            items, by_places = len(self.problem.items), self.problem.by_places
+            processes.append(WinnerEvidence.of(items, memo["leader"], self.eta, by_places=by_places))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             if measurement >= len(self.problem.about):
                 shown, orders = self.problem.shown(measurement), stage.orders[place] if stage.orders else ()
@@ -82,7 +83,7 @@ class WinnerState:
                     evidence_after(process, self.problem, shown, memo["shares"][place], orders, charged=charged)
                     for process in processes
                 ]
-                scores = scores_after(scores, shown, orders)
+                scores = scores_after(scores, self.problem, shown, orders)
                 record = pairs_after(record, self.problem, shown, orders)
                 continue
             first, second = self.problem.about[measurement].tolist()
@@ -240,7 +241,8 @@ class WinnerState:
         for stage in self.stages[self.evaluated_stages :]:
             for place, measurement in enumerate(stage.plan.measurements.tolist()):
                 if stage.orders:
-                    scores = scores_after(scores, self.problem.shown(measurement), stage.orders[place])
+                    shown = self.problem.shown(measurement)
+                    scores = scores_after(scores, self.problem, shown, stage.orders[place])
                 pulls, wins = (column[place] for column in stage.scored)
                 if pulls:
                     first, second = self.problem.about[measurement].tolist()

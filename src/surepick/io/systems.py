@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -51,13 +51,35 @@ class SystemTable(ItemTable):
     weights: Floats | None = None
     """How often each input is drawn, relative to the others; None where all are equally likely."""
 
-    def problem(self, kind: Kind = "pairs", *, seed: int = 0, position: bool = False, once: bool = False) -> Problem:
-        """Which of two systems has the better output for an input drawn at random; `once` as in `from_systems`."""
+    def problem(
+        self,
+        kind: Kind = "pairs",
+        *,
+        seed: int = 0,
+        position: bool = False,
+        once: bool = False,
+        show: int = 2,
+        answer: Literal["pick", "rank"] = "rank",
+        top: int | None = None,
+    ) -> Problem:
+        """Which of two systems, or of several, has the better output for an input drawn at random.
+
+        `once`, `show`, `answer` and `top` are those of `Problem.from_systems`.
+        """
         if kind != "pairs" or position:
             raise InvalidInput(
                 "Systems are compared in pairs, in an order drawn at random; leave out --kind and --position."
             )
-        return Problem.from_systems(self.features, self.inputs, names=self.names, weights=self.weights, once=once)
+        return Problem.from_systems(
+            self.features,
+            self.inputs,
+            names=self.names,
+            weights=self.weights,
+            once=once,
+            show=show,
+            answer=answer,
+            top=top,
+        )
 
     def output(self, system: str, given: str) -> str:
         """What a system wrote for an input."""

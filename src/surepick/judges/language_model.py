@@ -339,23 +339,28 @@ class LanguageModel:
         if question.about_set:
             if self.swap:
                 raise InvalidInput("swap asks about two items in both orders; for picks and rankings leave it out.")
-            return [ListPrompt(tuple(map(self._candidate, question.items)), question.top, self.rubric)]
+            candidates = tuple(self._candidate(name, question.input) for name in question.items)
+            return [ListPrompt(candidates, question.top, self._input(question), self.rubric)]
         if question.first is None or question.second is None:
             raise InvalidInput("A language model compares two items, and this question shows one; use --kind pairs.")
-        given = "" if self.inputs is None else self.inputs(question)
-        if isinstance(self.items, SystemTable) and question.input is not None:
-            outputs = (self.items.output(name, question.input) for name in (question.first, question.second))
-            first, second = map(Candidate, outputs)
-            given = given or self.items.text(question.input)
-        else:
-            first, second = self._candidate(question.first), self._candidate(question.second)
+        given = self._input(question)
+        first, second = (self._candidate(name, question.input) for name in (question.first, question.second))
         shown = Prompt(first, second, given, self.rubric)
         return [shown, Prompt(second, first, given, self.rubric)] if self.swap else [shown]
 
-    def _candidate(self, name: str) -> Candidate:
-        """What is shown of an item; its name only where there is nothing else."""
+    def _input(self, question: Question) -> str:
+        """What the candidates of a question answer; "" where there is nothing of the kind."""
+        given = "" if self.inputs is None else self.inputs(question)
+        if isinstance(self.items, SystemTable) and question.input is not None:
+            return given or self.items.text(question.input)
+        return given
+
+    def _candidate(self, name: str, given: str | None = None) -> Candidate:
+        """What is shown of an item, or of a system for an input; its name only where there is nothing else."""
         if self.items is None:
             return Candidate(name)
+        if isinstance(self.items, SystemTable) and given is not None:
+            return Candidate(self.items.output(name, given))
         if isinstance(self.items, ItemTable):
             shown = self.items.display(name)
             image = self._image(shown["image"]) if "image" in shown else ""

@@ -9,23 +9,26 @@ from string import ascii_uppercase
 from typing import Any, Literal, NamedTuple
 
 from surepick.answer import Places
+from surepick.identify.problem import MOST_SHOWN
 from surepick.judges.model_prompts import CRITERIA, Candidate, material
 from surepick.judges.model_replies import FIELDS, objects_in, read_reply, without_markup, without_reasoning
 
 SaidOfSet = Places | Literal["TIE", "REFUSED"]
 """What a reply says of several candidates: places from 1, the best first."""
 
-_SEPARATED = re.compile(r"[A-J](?:\s*(?:>+|≻|→|,|;|\s)\s*[A-J])*")
+_LETTERS = f"A-{ascii_uppercase[MOST_SHOWN - 1]}"
+_SEPARATED = re.compile(rf"[{_LETTERS}](?:\s*(?:>+|≻|→|,|;|\s)\s*[{_LETTERS}])*")
 _LAST_LINE = re.compile(r"[^\w\n]*(?:final\s+)?(?:answer|ranking|order|choice|pick)\s*[:=]\s*(?P<value>.+)", re.I)
 _MARKS = re.compile(r"\[\[(?P<value>[^\[\]\n]{1,60})\]\]")
 _TIE = re.compile(r"(?:a\s+)?(?:tie|all\s+equal|no\s+(?:clear\s+)?(?:difference|preference))", re.I)
 
 
 class ListPrompt(NamedTuple):
-    """Candidates, how many of them are to be named, and the criteria."""
+    """Candidates, how many of them are to be named, the input that all of them answer if there is one, the criteria."""
 
     candidates: tuple[Candidate, ...]
     top: int
+    input: str = ""
     rubric: str = ""
 
     @property
@@ -74,7 +77,7 @@ class ListPrompt(NamedTuple):
         ]
         return [
             {"role": "system", "content": "\n\n".join(filter(None, system))},
-            {"role": "user", "content": material(self.letters, self.candidates)},
+            {"role": "user", "content": material(self.letters, self.candidates, self.input)},
         ]
 
     def read(self, text: str) -> SaidOfSet | None:
@@ -103,7 +106,7 @@ class ListPrompt(NamedTuple):
             return "TIE"
         if not _SEPARATED.fullmatch(text):
             return None
-        letters = re.findall("[A-J]", text)
+        letters = re.findall(f"[{_LETTERS}]", text)
         known = len(set(letters)) == len(letters) and all(letter in self.letters for letter in letters)
         # A whole ranking may be given where fewer places are asked for; a shorter one is not what was asked for.
         if not known or len(letters) < self.top:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from string import ascii_uppercase
 from typing import IO, Any
 
 from surepick.answer import Answer, read_answer
@@ -23,9 +24,6 @@ from surepick.session import Question, Reply
 
 VERSION = 1
 """Of the protocol, in questions about several items (docs/judges.md)."""
-
-BLIND = ("A", "B")
-"""What the two systems of a question are called."""
 
 PAUSE = 0.25
 """Seconds before the first retry; twice as long before each further one."""
@@ -103,39 +101,37 @@ class ProgramJudge:
 def question_for_judge(question: Question, items: ItemTable) -> dict[str, Any]:
     """What a program is told of a question: which of `first` and `second`, which of `items`, or yes/no about `first`.
 
-    Of systems it is told the input and the two outputs, and not which systems they are of.
+    Of systems it is told the input and the outputs, and not which systems they are of.
     """
-    if question.about_set:
-        return {
-            "id": question.id,
-            "kind": question.kind,
-            "version": VERSION,
-            "items": list(question.items),
-            "top": question.top,
-            "show": [items.display(name) for name in question.items],
-        }
-    assert question.first is not None  # problems made from items have items in all questions
+    given, shown_as = {}, list(question.items)
     if isinstance(items, SystemTable) and question.input is not None:
-        assert question.second is not None
-        outputs = (items.output(name, question.input) for name in (question.first, question.second))
-        return {
-            "id": question.id,
-            "kind": "pair",
-            "input": {"name": question.input, "text": items.text(question.input)}
-            | dict(items.about.get(question.input, {})),
-            **dict(zip(("first", "second"), BLIND, strict=True)),
-            "show": {place: {"text": text} for place, text in zip(("first", "second"), outputs, strict=True)},
-        }
-    shown = {"first": items.display(question.first)}
-    if question.second is None:
-        return {"id": question.id, "kind": "item", "first": question.first, "show": shown}
-    shown["second"] = items.display(question.second)
-    return {"id": question.id, "kind": "pair", "first": question.first, "second": question.second, "show": shown}
+        known = {"name": question.input, "text": items.text(question.input)}
+        given, shown_as = {"input": known | dict(items.about.get(question.input, {}))}, list(_letters(question))
+        contents = [{"text": items.output(name, question.input)} for name in question.items]
+    else:
+        contents = [items.display(name) for name in question.items]
+    if question.about_set:
+        about = {"version": VERSION, **given, "items": shown_as, "top": question.top, "show": contents}
+        return {"id": question.id, "kind": question.kind, **about}
+    assert question.first is not None  # problems made from items have items in all questions
+    places = ("first", "second")[: len(contents)]
+    return {
+        "id": question.id,
+        "kind": "pair" if len(contents) == 2 else "item",
+        **given,
+        **dict(zip(places, shown_as, strict=True)),
+        "show": dict(zip(places, contents, strict=True)),
+    }
+
+
+def _letters(question: Question) -> str:
+    """A letter for each output shown, in place of the names of systems."""
+    return ascii_uppercase[: len(question.items)]
 
 
 def _answer(told: dict[str, Any], question: Question) -> Answer:
     said = told.get("answer", told.get("ranking", told.get("winner")))
-    shown = BLIND if question.input is not None else question.items
+    shown = tuple(_letters(question)) if question.input is not None else question.items
     try:
         # A reply without an answer is a mistake of the program; a skip has a word of its own.
         answer = read_answer("" if said is None else said, shown)

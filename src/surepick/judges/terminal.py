@@ -131,17 +131,18 @@ class TerminalJudge:
         cards = Table.grid(padding=(1, 3))
         if isinstance(self.items, SystemTable) and question.input is not None:
             console.print(Text(self.items.text(question.input), style="italic"))
-            cards.add_row(*self._outputs(question, question.input))
-        elif question.about_set:
+        if question.about_set:
             numbered = [
-                Group(Text(f"{place}", style="bold"), self._card(name, f"{place}"))
+                Group(Text(f"{place}", style="bold"), self._shown_of(question, name, f"{place}"))
                 for place, name in enumerate(question.items, 1)
             ]
             per_row = max(1, min(len(numbered), console.width // CARD))
             for begin in range(0, len(numbered), per_row):
                 cards.add_row(*numbered[begin : begin + per_row])
         else:
-            cards.add_row(*[self._card(name, letter) for name, letter in zip(question.items, "AB", strict=False)])
+            cards.add_row(
+                *[self._shown_of(question, name, letter) for name, letter in zip(question.items, "AB", strict=False)]
+            )
         console.print(cards)
         if question.about_set:
             return self._ask_places(question, can_undo=can_undo)
@@ -190,16 +191,16 @@ class TerminalJudge:
                     continue
                 if len(places) >= question.top or not sys.stdin.isatty():
                     return tuple(places[: max(question.top, 1)])
-            console.print(Text(" > ".join(self.items.label(question.items[place - 1]) for place in places)))
+            hidden = self.blind or question.input is not None
+            chosen = (f"{place}" if hidden else self.items.label(question.items[place - 1]) for place in places)
+            console.print(Text(" > ".join(chosen)))
 
-    def _outputs(self, question: Question, given: str) -> list[RenderableType]:
-        """What two systems wrote for an input, without their names."""
-        assert isinstance(self.items, SystemTable)
-        names = [name for name in (question.first, question.second) if name is not None]
-        return [
-            Group(Text(letter, style="bold"), Text(self.items.output(name, given)))
-            for letter, name in zip("AB", names, strict=True)
-        ]
+    def _shown_of(self, question: Question, name: str, sign: str) -> RenderableType:
+        """An item, or what a system wrote for the input of the question, without its name."""
+        if isinstance(self.items, SystemTable) and question.input is not None:
+            output = Text(self.items.output(name, question.input))
+            return output if question.about_set else Group(Text(sign, style="bold"), output)
+        return self._card(name, sign)
 
     def _card(self, name: str, letter: str) -> RenderableType:
         items, width = self.items, 26

@@ -124,7 +124,9 @@ class Record:
 
     def _file(self, event: Event, answer: float | Places) -> None:
         """Count an answer, unless it is late or repeats an earlier one of the same judge."""
-        answer = _in_order_of_problem(self.questions[event["id"]], event.get("stands", answer))
+        standing = event.get("stands", answer)
+        standing = tuple(standing) if isinstance(standing, list) else standing
+        answer = _in_order_of_problem(self.questions[event["id"]], standing)
         if not event.get("late"):
             known = self.questions[event["id"]]
             self.history.add(

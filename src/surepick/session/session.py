@@ -293,7 +293,9 @@ class Session(Displayed):
         """Whether a repeated answer counts, and how likely it was to agree: decided by what came before it."""
         history = self._record.history
         if history.first_stands(judge, question.asked):
-            said = cast("float", history.last_said(judge, question.asked))  # inputs are compared on, not ranked
+            said = history.last_said(judge, question.asked)
+            if isinstance(said, tuple):  # places of the set, and not yet of what is shown this time
+                return {"stands": [question.order.index(place) + 1 for place in said]}
             return {"stands": 1 - said if question.swapped else said}
         event: Event = {} if history.counts(judge, question.asked) else {"void": True}
         if not history.is_repeat(judge, question.asked):
