@@ -124,12 +124,13 @@ def phi_means(group: list[Row]) -> Row:
     """
     if any(row["phi_answers"] is None for row in group):
         return {}
+    fits_phi = all(row["phi_separated"] is not None for row in group)
     separated = [row["regret"] for row in group if row["phi_separated"]]
-    others = [row["regret"] for row in group if not row["phi_separated"]]
+    others = [row["regret"] for row in group if row["phi_separated"] is False]
     return {
         "phi_answers": float(np.mean([row["phi_answers"] for row in group])),
         "phi_regret": float(np.mean([row["phi_regret"] for row in group])),
-        "phi_separated": len(separated),
+        "phi_separated": len(separated) if fits_phi else None,
         "regret_if_separated": float(np.mean(separated)) if separated else None,
         "regret_otherwise": float(np.mean(others)) if others else None,
     }
