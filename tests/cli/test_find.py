@@ -278,7 +278,7 @@ def test_interrupted_by_the_user_it_keeps_what_was_answered(folder):
     shown, _ = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "interrupted" in shown
-    assert "to go on from there" in " ".join(shown.split())
+    assert "run the same command to continue" in " ".join(shown.split())
     kept = Session.resume(log).answered
     fields = found(folder / "items.csv", "--judge", command, "--state", log)
     assert fields["best"] == "b"

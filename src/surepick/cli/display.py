@@ -204,7 +204,7 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
     print_sentences("rows could not be used (--json lists all)", outcome.left_out)
     print_sentences("questions got no answer (--json lists all)", outcome.troubles)
     if state is not None and not verdict.status.final:
-        console.print(f"All answers are in {state}; run the same command to go on from there.")
+        console.print(f"All answers are in {state}; run the same command to continue.")
     if report is not None:
         console.print(f"Report: {report}")
 
