@@ -1,5 +1,6 @@
 """A Sphinx directive that lists every command with its arguments and options, from the help texts."""
 
+import re
 from typing import Any
 
 import click
@@ -23,11 +24,20 @@ class CliReference(SphinxDirective):
     def _section(self, name: str, command: Any, parent: click.Context) -> nodes.Node:
         section = nodes.section(ids=[f"surepick-{name}"], names=[f"surepick {name}"])
         section += nodes.title(text=f"surepick {name}")
-        section += nodes.paragraph(text=command.help or "")
+        section += _paragraph(command.help or "")
         usage = command.get_usage(click.Context(command, info_name=name, parent=parent)).removeprefix("Usage: ")
         section += nodes.literal_block(usage, usage, language="text")
         section += _options(command.params)
         return section
+
+
+def _paragraph(text: str) -> nodes.paragraph:
+    """A help text, with options and what stands in backticks as code."""
+    parts = re.split(r"`([^`]+)`|(?<![\w-])(--[a-z][a-z-]*)", text)
+    words = [nodes.Text(parts[0])]
+    for quoted, option, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        words += [nodes.literal(text=quoted or option), nodes.Text(rest)]
+    return nodes.paragraph("", "", *words)
 
 
 def _options(parameters: list[Any]) -> nodes.Node:
@@ -39,7 +49,7 @@ def _options(parameters: list[Any]) -> nodes.Node:
         usual = (
             "" if parameter.default in (None, False, "") or callable(parameter.default) else f" [{parameter.default}]"
         )
-        listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph(text=said + usual)))
+        listed += nodes.definition_list_item("", term, nodes.definition("", _paragraph(said + usual)))
     return listed
 
 

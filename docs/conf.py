@@ -20,6 +20,9 @@ myst_heading_anchors = 4
 html_math_renderer = "mathml"
 html_css_files = ["formulas.css"]
 html_theme = "furo"
+pygments_dark_style = "github-dark"
+smartquotes_action = "qe"
+"""Quotes and ellipses only: options such as --json keep their dashes."""
 html_title = "surepick"
 html_static_path = ["static"]
 autodoc_member_order = "groupwise"

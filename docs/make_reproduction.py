@@ -25,6 +25,9 @@ TABLES = HERE / "reproduction"
 PICTURES = HERE / "images" / "reproduction"
 OUT = HERE.parent / "out"
 
+CONTEXTUAL = "contextual"
+"""A study beyond the paper: contextual.md quotes its tables, and a test compares them."""
+
 HEAD = """# Reproduction
 
 Every figure, table and testable claim of Jun, Jain, Mason and Nassif (ICML 2021), and what surepick finds.
@@ -44,27 +47,35 @@ def main() -> None:
                 command = [Path(sys.executable).with_name("surepick"), "study", part.study, *part.options]
                 subprocess.run([*command, "--out", OUT / part.study], check=True)
             collect(part.study, OUT / part.study)
+        write_tables(CONTEXTUAL, OUT / CONTEXTUAL)
     (HERE / "reproduction.md").write_text(page(read_tables()), encoding="utf-8")
 
 
 def collect(study: str, folder: Path) -> None:
     """Tables and figures of a study from the folder it wrote; what is not there stays as it was."""
+    if not write_tables(study, folder):
+        return
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for old in PICTURES.glob(f"{study}-*.png"):
+        old.unlink()
+    for picture in sorted(folder.glob("*.png")):
+        shutil.copy(picture, PICTURES / f"{study}-{picture.name}")
+
+
+def write_tables(study: str, folder: Path) -> bool:
+    """Tables of a study from the folder it wrote; whether there were any."""
     from surepick_experiments.studies import find_study
 
     summary = folder / "summary.json"
     if not summary.exists():
-        return
+        return False
     tables = find_study(study).tables(json.loads(summary.read_text(encoding="utf-8")))
     lines = [
         f"{json.dumps(title)}: [\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]" for title, rows in tables
     ]
     TABLES.mkdir(exist_ok=True)
     (TABLES / f"{study}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for old in PICTURES.glob(f"{study}-*.png"):
-        old.unlink()
-    for picture in sorted(folder.glob("*.png")):
-        shutil.copy(picture, PICTURES / f"{study}-{picture.name}")
+    return True
 
 
 def read_tables() -> dict[str, dict[str, Rows]]:

@@ -17,8 +17,14 @@ LETTER = re.compile(r'<mi mathvariant="(double-struck|script)">([A-Z])</mi>')
 ALPHABETS = {"double-struck": "DOUBLE-STRUCK", "script": "SCRIPT"}
 
 
+LONG = 30
+"""Characters of LaTeX from which a formula in a line may be wider than a phone; it then scrolls (formulas.css)."""
+
+
 def _inline(self: Any, node: nodes.math) -> None:
-    self.body.append(_mathml(node.astext(), "inline"))
+    text = node.astext()
+    formula = _mathml(text, "inline")
+    self.body.append(f'<span class="long-formula">{formula}</span>' if len(text) >= LONG else formula)
     raise nodes.SkipNode
 
 

@@ -195,7 +195,7 @@ def test_what_an_alarm_is_about_is_named() -> None:
     sided = table([("a", "b", 1), ("b", "a", 1)] * 20, judges=["ann", "ann"] * 10 + ["bob", "bob"] * 10)
     judged = checks.one_sided_judges(sided)
     assert judged.about == ("ann", "bob")
-    assert "ann and bob answer by the side" in judged.sentence
+    assert "Judges ann and bob answer by the side" in judged.sentence
     assert judged.guarantee is Guarantee.PROVED
     assert judged.p_value == pytest.approx(1 / judged.e_value)
 

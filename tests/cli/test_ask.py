@@ -43,7 +43,7 @@ def events(path: str) -> list[str]:
 def test_answers_are_kept_and_the_next_call_goes_on(here):
     code, shown, asked = typed("abtq", str(COLOURS))
     assert code == 1
-    assert "to go on from there" in " ".join(shown.split())
+    assert "run the same command to continue" in " ".join(shown.split())
     assert "Question 1" in asked
     log = "colours.answers.jsonl"
     kept = events(log)

@@ -143,6 +143,21 @@ def test_what_is_said_without_a_decision_is_said_once(folder):
     assert said.startswith("Not decided (votes ran out); the best guess of 4 items is ")
 
 
+def test_a_long_search_without_a_terminal_says_how_far_it_is(tmp_path):
+    """Equal items are never decided: whoever waits for a log sees that, and how to end it."""
+    (tmp_path / "items.csv").write_text("item\na\nb\nc\n")
+    (tmp_path / "truth.csv").write_text("feature,theta\na,0\nb,0\nc,0\n")
+    words = ["find", str(tmp_path / "items.csv"), "--simulate", "--theta", str(tmp_path / "truth.csv")]
+    shown = CliRunner().invoke(app, [*words, "--budget", "2500", "--json"])
+    lines = [line for line in shown.stderr.splitlines() if " leads, " in line]
+    assert [line.split(" answers in ")[0] for line in lines] == ["1,000", "2,000"]
+    assert all(
+        line.endswith("of 3 items are not excluded. Ctrl-C ends the search with this best guess.") for line in lines
+    )
+    short = CliRunner().invoke(app, [*words, "--budget", "900", "--json"])
+    assert " leads, " not in short.stderr
+
+
 def test_a_judge_who_prefers_the_place_is_seen_through(folder):
     prefers_the_first = JUDGE.replace('> score[question["second"]]', '+ 4 > score[question["second"]]')
     (folder / "judge.py").write_text(prefers_the_first.replace("gauss(0, .3)", "gauss(0, 2)"))
@@ -263,7 +278,7 @@ def test_interrupted_by_the_user_it_keeps_what_was_answered(folder):
     shown, _ = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "interrupted" in shown
-    assert "to go on from there" in " ".join(shown.split())
+    assert "run the same command to continue" in " ".join(shown.split())
     kept = Session.resume(log).answered
     fields = found(folder / "items.csv", "--judge", command, "--state", log)
     assert fields["best"] == "b"

@@ -274,8 +274,9 @@ def test_the_ridge_on_phi_is_said(answers):
     while not state.burn_in_over:
         choice = policy.choose(state, arms, rng)
         state = policy.learn(state, arms, choice, 1.0 if answers == "separated" else float(rng.random() < 0.5))
-    said = policy.status(state).sentence
-    count = len(state.phi.history)
+    status = policy.status(state)
+    said, count = status.sentence, len(state.phi.history)
+    assert (status.phi_answers, status.phi_separated) == (count, answers == "separated")
     assert f"fitted to the {count} answers of Phi with a ridge of 1e-06, which the paper does not have" in said
     assert ("separated, so without it there would be no estimate" in said) == (answers == "separated")
 

@@ -7,7 +7,7 @@ import pytest
 
 from surepick import InvalidInput
 from surepick.contextual import LikelihoodRatioUcb
-from surepick.registry import NAMES
+from surepick.registry import NAMES, policy_by_name
 from surepick_experiments.benches import BENCHES
 from surepick_experiments.studies import Options, find_study, run_study
 from surepick_experiments.studies.contextual import _overall_coverage
@@ -42,6 +42,52 @@ def test_study_contextual_would_notice_a_radius_that_is_too_small():
     (found,) = _overall_coverage([{**row, "worst_misfit": row["worst_misfit"] / 10} for row in rows])
     assert not found["broken"]
     assert not found["control_caught"]
+
+
+SUP_LOGISTIC = ("sup-logistic", "sup-logistic-printed", "sup-logistic-tuned")
+
+
+def test_study_contextual_says_how_much_of_the_regret_is_phi(tmp_path):
+    """Beside each regret of SupLogistic: what was lost while Phi was filled, and what a separated Phi costs."""
+    study = find_study("contextual")
+    options = Options(runs=6, seed=2026, horizon=500, policies=(*SUP_LOGISTIC, "uniform"))
+    rows, summary = run_study(study, options, out=tmp_path)
+    title, table = study.tables(summary)[-1]
+    assert "Phi" in title
+    assert {(row["instance"], row["policy"]) for row in table} == {
+        (i, p) for i in ("ball", "trap") for p in SUP_LOGISTIC
+    }
+    for row in table:
+        mine = [one for one in rows if (one["instance"], one["policy"]) == (row["instance"], row["policy"])]
+        assert row["phi_regret"] == pytest.approx(np.mean([one["phi_regret"] for one in mine]))
+        assert 0 < row["phi_regret"] <= row["regret"]
+        if row["policy"] == "sup-logistic":  # its burn-in is all Phi, and needs no ridge
+            assert {row["phi_separated"], *(one["phi_separated"] for one in mine)} == {None}
+            continue
+        separated = [one["regret"] for one in mine if one["phi_separated"]]
+        assert row["phi_separated"] == len(separated)
+        assert row["regret_if_separated"] == (pytest.approx(np.mean(separated)) if separated else None)
+    printed = [row for row in rows if row["policy"] == "sup-logistic-printed" and row["instance"] == "ball"]
+    # Phi gets one of L + 1 answers of the burn-in: ⌈√(5·500)⌉ = 50 over the six buckets
+    assert {row["phi_answers"] for row in printed} == {9}
+    assert 0 < sum(row["phi_separated"] for row in printed) < len(printed)
+    assert all(row["phi_regret"] < row["regret"] / 10 for row in printed)
+    corrected = [row for row in rows if row["policy"] == "sup-logistic" and row["instance"] == "ball"]
+    assert all(row["phi_regret"] == pytest.approx(row["regret"]) for row in corrected)  # 500 steps: nothing but Phi
+    assert all(row["phi_regret"] is None for row in rows if row["policy"] == "uniform")
+
+
+def test_a_run_at_once_and_one_by_one_lose_the_same_in_phi():
+    policy = policy_by_name("sup-logistic-tuned", horizon=3000, arms=4, norm_bound=4.0)
+    runs = [
+        simulate(
+            policy, ball_world(np.random.default_rng(1), dimension=2, arms=4), 3000, np.random.default_rng(2), **more
+        )
+        for more in ({}, {"watch": lambda state: None})
+    ]
+    assert runs[0].phi_regret == pytest.approx(runs[1].phi_regret)
+    assert runs[0].regret == pytest.approx(runs[1].regret)
+    assert 0 < runs[0].phi_regret < runs[0].regret[-1]
 
 
 def test_study_supcb_shows_the_flaw_and_clears_suplogistic(tmp_path):

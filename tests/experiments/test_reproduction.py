@@ -99,3 +99,51 @@ def test_the_tables_of_identify_are_those_of_the_rows(study: str, column: str) -
                 assert not ratio or ratio == f"{cell['printed_over_this']:.0f})", (line, policy)
                 compared += 1
     assert compared >= 28
+
+
+def test_the_tables_of_contextual_are_those_of_the_rows() -> None:
+    """Regret with its standard error for every policy, the trap, the coverage, and what is lost in Phi."""
+    text = (DOCS / "contextual.md").read_text(encoding="utf-8")
+    ball, trap, coverage, phi = make_reproduction.read_tables()["contextual"].values()
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    named = 0
+    for row in ball.rows:
+        short = row["policy"].removeprefix("logistic-ucb")  # `-2` stands beside `logistic-ucb-1`
+        shown = [line for line in lines if f"`{row['policy']}`" in line or f"`{short}`" in line]
+        digits = 1 if row["policy"] == "likelihood-ratio-ucb" else 0
+        said = f"{row['regret']:.{digits}f} ± {row['standard_error']:.{digits}f}"
+        assert any(said in line for line in shown), (row["policy"], said)
+        assert row["runs"] == 20
+        named += 1
+    assert named == 17
+    for row in phi.where(instance="ball").rows:
+        (line,) = [
+            line for line in text.splitlines() if line.startswith(f"| `{row['policy']}` | {row['regret']:.1f} | ")
+        ]
+        cells = [f"{row['phi_regret']:.1f}", f"{row['phi_answers']:,.0f}"]
+        cells += ["–" if row["phi_separated"] is None else str(row["phi_separated"])]
+        cells += [
+            "–" if row[name] is None else f"{row[name]:.1f}" for name in ("regret_if_separated", "regret_otherwise")
+        ]
+        assert line.endswith("| " + " | ".join(cells) + " |")
+    regret = {row["policy"]: row["regret"] for row in trap.rows}
+    assert f"mean regret of `greedy` was\n{regret['greedy']:.0f}" in text
+    ours = regret["likelihood-ratio-ucb"]
+    assert f"of `likelihood-ratio-ucb` {ours:.1f} ({regret['greedy'] / ours:.0f} times less)" in text
+    words = [
+        ("`one-pass-ucb`", "one-pass-ucb"),
+        ("Thompson sampling", "logistic-thompson"),
+        ("uniform choice", "uniform"),
+    ]
+    for word, policy in words:
+        assert f"of {word} {regret[policy]:.0f}" in text
+    runs = {row["policy"]: row["runs"] for row in coverage.rows}
+    assert all(row["covered"] == 1 and row["control_caught"] for row in coverage.rows)
+    counts = [
+        f"{runs['likelihood-ratio-ucb']} runs of `likelihood-ratio-ucb`",
+        f"{runs['one-pass-ucb']} of `one-pass-ucb`",
+    ]
+    assert f"{', '.join(counts)} and {runs['sup-logistic']} of `sup-logistic`" in text
+    inside = {row["policy"]: round(row["control_covered"] * row["runs"]) for row in coverage.rows}
+    assert inside == {"likelihood-ratio-ucb": 0, "one-pass-ucb": 0, "sup-logistic": 1}
+    assert "in none\nof the runs of the first two, and in 1 of 40 of `sup-logistic`" in text

@@ -1,22 +1,23 @@
 """Files as people have them: every way to read one gives the same answer or the same refusal.
 
-Items are read by find, ask, rank, interval, Python and the service's upload; votes by find, rank, interval and Python.
+Items are read by find, ask, rank, interval, Python and the service; votes by find, ask (of earlier people), rank,
+interval and Python. The service reads no votes: its judges vote there.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
+from in_process_service import ADMIN, InProcessService
 from surepick import InvalidInput
 from surepick.cli import app
 from surepick.io.items import Preparation
 from surepick.io.votes import read_votes
-from surepick.service.settings import Settings
-from surepick.service.uploads import items_from_table
 
 PLAIN = "item,size,price\na,1,0\nb,0,1\nc,1,1\n"
 
@@ -126,8 +127,29 @@ def in_python(folder: Path, read) -> object:
         return same_words(folder, str(error))
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessService]:
+    """A service whose owner may create as many studies as there are files."""
+    made = InProcessService(f"sqlite:///{tmp_path_factory.mktemp('service')}/studies.db", studies=len(ITEMS))
+    yield made
+    made.close()
+
+
+def uploaded(service: InProcessService, content: bytes) -> dict | str:
+    """What the service says of an uploaded table: how it was prepared, or its refusal."""
+    reply = service.client.post(
+        "/studies/upload",
+        files={"items": ("items.csv", content)},
+        data={"settings": json.dumps({"title": "awkward"})},
+        headers=ADMIN,
+    )
+    said = reply.json()
+    assert reply.status_code == (201 if "prepare" in said else 422), reply.text
+    return said["prepare"] if "prepare" in said else str(said["detail"]).removesuffix(SERVICE_REMEDY)
+
+
 @pytest.mark.parametrize(("content", "expected"), [case[1:] for case in ITEMS], ids=[case[0] for case in ITEMS])
-def test_items_are_the_same_everywhere(tmp_path, content, expected):
+def test_items_are_the_same_everywhere(tmp_path, service, content, expected):
     file = tmp_path / "items.csv"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     (tmp_path / "votes.csv").write_text("item_a,item_b,winner\na,c,a\na,b,a\n")
@@ -136,20 +158,19 @@ def test_items_are_the_same_everywhere(tmp_path, content, expected):
 
     table = in_python(tmp_path, lambda: sp.read_items(file))
     prepared = table if isinstance(table, str) else table.prepared(table.problem())
-    uploaded = in_python(tmp_path, lambda: items_from_table("items.csv", file.read_bytes(), Settings())[1])
-    assert uploaded == prepared
     find = fields_or_refusal(tmp_path, "find", file, "--simulate", "--budget", 1)
     ask = fields_or_refusal(tmp_path, "ask", file, "--state", tmp_path / "log.jsonl", said="q\n")
     rank = fields_or_refusal(tmp_path, "rank", votes, "--items", file)
     interval = fields_or_refusal(tmp_path, "interval", votes, "--items", file, *at)
+    served = uploaded(service, file.read_bytes())
     if expected.startswith("refused: "):
         assert expected.removeprefix("refused: ") in prepared
-        assert find == ask == rank == interval == prepared
+        assert find == ask == rank == interval == served == prepared
         return
     count, sentence = re.fullmatch(r"(\d+) items; (.*)", expected).groups()
     assert isinstance(prepared, Preparation)
     assert sentence in "\n".join(prepared.sentences)
-    assert find["prepare"] == ask["prepare"] == prepared.to_json()
+    assert find["prepare"] == ask["prepare"] == served == prepared.to_json()
     assert int(count) == prepared.items == len(rank["items"])
     assert interval["prepare"]["items"] == prepared.items
 
@@ -166,14 +187,17 @@ def test_votes_are_the_same_everywhere(tmp_path, ending, content, expected):
     find = fields_or_refusal(tmp_path, "find", items, "--answers", file, "--order", "file")
     rank = fields_or_refusal(tmp_path, "rank", file, "--items", items)
     interval = fields_or_refusal(tmp_path, "interval", file, "--items", items, "--at", items)
+    earlier = ("--assume", "population", "--population", file, "--state", tmp_path / "log.jsonl")
+    ask = fields_or_refusal(tmp_path, "ask", items, *earlier, said="q\n")
     if expected.startswith("refused:"):
         fragment = expected.removeprefix("refused:").strip()
-        for said in (read, counted, find, rank, interval):
+        for said in (read, counted, find, ask, rank, interval):
             assert isinstance(said, str)
             assert fragment in said
         if "line" in fragment:  # a bad row is named by the same sentence everywhere
-            assert read == counted == find == rank == interval
+            assert read == counted == find == ask == rank == interval
         return
+    assert "does not say who answered" in ask  # what is readable, but does not name its judges, is no population
     number, _, sentence = expected.partition(" votes")
     asked = [vote for vote in read.votes if vote.answer is not None]
     assert int(number) == len(asked) == counted.total == find["questions"] == rank["votes"]

@@ -96,6 +96,7 @@ def server() -> Iterator[PostgresServer]:
     made.close()
 
 
+@pytest.mark.posix  # two workers, which are forked
 def test_postgresql_is_killed_and_comes_back(server: PostgresServer, serve: Serve, tmp_path: Path) -> None:
     with fresh_database(server.url) as url:
         running = serve(url, workers=2)

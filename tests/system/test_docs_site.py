@@ -1,5 +1,6 @@
 """The pages of the documentation and the widget in a real browser: no network, no sideways scrolling, a search."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from service_client import CHROMIUM, DESKTOP, PHONE, QUIET
 from surepick.notebook import AskWidget
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("index", "install", "guarantees", "glossary", "votes")
+PAGES = ("index", "install", "guarantees", "glossary", "votes", "theory", "cli")
 """Pages with formulas, tables, code and pictures. Others take longer to build and look alike."""
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -45,6 +46,16 @@ def sideways(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
+CLIPPED = """[...document.querySelectorAll("article math, article pre, article table, article img")].filter(shown => {
+    const fits = box => box.getBoundingClientRect().right <= innerWidth + 1;
+    const scrolls = box => ["auto", "scroll"].includes(getComputedStyle(box).overflowX);
+    for (let box = shown; box.localName !== "article"; box = box.parentElement)
+        if (fits(box) && (box === shown || scrolls(box))) return false;
+    return true;
+}).map(shown => shown.textContent.slice(0, 60))"""
+"""What ends beyond the window's edge and scrolls only with the whole text."""
+
+
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
 def test_pages_fit_and_need_no_network(site: Path, browser: Browser, size: dict[str, int]) -> None:
     page = browser.new_page(viewport=size)
@@ -54,17 +65,21 @@ def test_pages_fit_and_need_no_network(site: Path, browser: Browser, size: dict[
     for name in PAGES:
         page.goto((site / f"{name}.html").as_uri())
         assert sideways(page) <= 0, name
+        assert page.evaluate(CLIPPED) == [], name
         formulas += page.locator("math").count()
         low = page.evaluate(
             """[...document.querySelectorAll("msub")].filter(sub => sub.children[0].localName === "mi").map(sub =>
             sub.children[1].getBoundingClientRect().bottom - sub.children[0].getBoundingClientRect().bottom)"""
         )
-        assert all(by > 1 for by in low), (name, low)  # the font has the measures that lower subscripts
+        assert all(by > 0.5 for by in low), (name, low)  # the font has the measures that lower subscripts
         lowered += len(low)
         assert page.locator("[mathvariant=double-struck], [mathvariant=script]").count() == 0  # browsers ignore them
     assert outside == []
     assert formulas > 10
     assert lowered > 0
+    page.goto((site / "cli.html").as_uri())
+    assert page.locator("code", has_text="--drop-bad-rows").count() > 0
+    assert not re.search(r"[–—][a-z]", page.locator("article").inner_text())  # no dash of an option became another one
     page.goto((site / "index.html").as_uri())
     assert page.locator(".door").count() == 3
     if size == DESKTOP:

@@ -12,6 +12,9 @@ from surepick_experiments.studies.runner import Row
 
 COLUMNS = 4
 
+NAMED = ("top-two", "gse", "asap", "uniform")
+"""Methods for comparison whose guesses have a colour; the others are grey, since 18 lines in a panel are not read."""
+
 OURS = ("#d4007a", "#f28e2b", "#7a0046")
 OTHERS = (
     "#1f5fa8",
@@ -49,31 +52,35 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 def _guesses(cells: list[Row], path: Path) -> Path:
     worlds, colour = groups(cells, "world"), colours()
     lines = math.ceil((len(worlds) + 1) / COLUMNS)
-    with figure(path, columns=COLUMNS, rows=lines, size=(3.2 * COLUMNS, 2.7 * lines)) as panels:
-        for axes, ((world,), found) in zip(panels, worlds.items(), strict=False):
+
+    def style(method: str) -> dict[str, Any]:
+        if METHODS[method].ours:
+            return {"lw": 2.2, "zorder": 4, "color": colour[method]}
+        if method in NAMED:
+            return {"lw": 1.3, "zorder": 3, "color": colour[method], "ls": "--" if method == "uniform" else "-"}
+        return {"lw": 0.8, "zorder": 2, "color": "0.82"}
+
+    with figure(path, columns=COLUMNS, rows=lines, size=(3.0 * COLUMNS, 2.3 * lines)) as panels:
+        for number, (axes, ((world,), found)) in enumerate(zip(panels, worlds.items(), strict=False)):
             for cell in found:
                 points = [point for point in CHECKPOINTS if f"right_{point}" in cell]
-                ours = METHODS[cell["method"]].ours
-                axes.plot(
-                    points,
-                    [cell[f"right_{point}"] for point in points],
-                    "-",
-                    lw=2.2 if ours else 1.0,
-                    zorder=3 if ours else 2,
-                    color=colour[cell["method"]],
-                )
+                axes.plot(points, [cell[f"right_{point}"] for point in points], **style(cell["method"]))
             read = [point for point in CHECKPOINTS if any(f"right_{point}" in cell for cell in found)]
             axes.set(xscale="log", ylim=(-0.02, 1.02), title=world)
-            axes.set_xticks(read, [str(point) for point in read], fontsize=7)
+            axes.set_xticks(read, [str(point) for point in read], fontsize=8)
+            axes.set_yticks([0, 0.5, 1], ["0", "½", "1"] if number % COLUMNS == 0 else [])
             axes.minorticks_off()
         for axes in panels[::COLUMNS][: math.ceil(len(worlds) / COLUMNS)]:
-            axes.set_ylabel("share of right guesses")
+            axes.set_ylabel("right guesses")
         for axes in panels[len(worlds) :]:
             axes.set_axis_off()
-        legend = panels[len(worlds)]
-        for name in (name for name in METHODS if any(cell["method"] == name for cell in cells)):
-            legend.plot([], [], lw=2.2 if METHODS[name].ours else 1.0, color=colour[name], label=name)
-        legend.legend(fontsize=7, frameon=False, loc="upper left", ncols=2)
+        legend, met = panels[len(worlds)], {cell["method"] for cell in cells}
+        coloured = [name for name in METHODS if name in met and (METHODS[name].ours or name in NAMED)]
+        for name in coloured:
+            legend.plot([], [], label=name, **style(name))
+        if others := sorted(met - set(coloured)):
+            legend.plot([], [], label=f"{len(others)} other methods", **style(others[0]))
+        legend.legend(fontsize=10, frameon=False, loc="upper left")
     return path
 
 

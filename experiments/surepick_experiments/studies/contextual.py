@@ -11,13 +11,22 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from surepick.contextual.policy import AnyPolicy
+from surepick.contextual.sup_logistic import SupLogisticBase
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.registry import NAMES, policy_by_name
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds.contextual import ContextualWorld, ball_world, distance_in_radii, simulate, trap_world
+from surepick_experiments.worlds.contextual import (
+    ContextualWorld,
+    Run,
+    ball_world,
+    distance_in_radii,
+    simulate,
+    trap_world,
+)
 
 NORMS = (1.0, 2.0, 4.0, 8.0)
 ARMS = (2, 20, 200, 1000)
@@ -29,6 +38,8 @@ SHRUNK = 0.25
 """Share of the proved radius that serves as the negative control."""
 
 FALSE_ALARM = 1e-3
+
+PHI_COLUMNS = ("phi_answers", "phi_regret", "phi_separated", "regret_if_separated", "regret_otherwise")
 
 FAMILIES = {"ball": ("fresh arms in the unit ball", "#0b6e4f"), "trap": ("greedy's trap", "#c1121f")}
 """What the figure of regret shows for every policy."""
@@ -86,11 +97,43 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
             "instance": task["family"],
             "guarantee": str(policy.facts.guarantee),
             "regret": float(result.regret[-1]),
+            **phi_columns(policy, result),
             "microseconds_per_step": result.microseconds_per_step,
             "worst_misfit": max(worst) if worst else None,
             "curve": [float(value) for value in result.regret],
         }
     ]
+
+
+def phi_columns(policy: AnyPolicy, result: Run) -> Row:
+    """How much of a SupLogistic run's regret was lost while Φ was filled, and whether Φ's answers are separated."""
+    if not isinstance(policy, SupLogisticBase):
+        return {"phi_answers": None, "phi_regret": None, "phi_separated": None}
+    status = policy.status(result.state)
+    return {
+        "phi_answers": status.phi_answers,
+        "phi_regret": result.phi_regret,
+        "phi_separated": status.phi_separated,
+    }
+
+
+def phi_means(group: list[Row]) -> Row:
+    """Over the runs of a policy: mean answers and regret of Φ, runs with a separated Φ, mean regret of both.
+
+    Empty where the policy has no Φ.
+    """
+    if any(row["phi_answers"] is None for row in group):
+        return {}
+    fits_phi = all(row["phi_separated"] is not None for row in group)
+    separated = [row["regret"] for row in group if row["phi_separated"]]
+    others = [row["regret"] for row in group if row["phi_separated"] is False]
+    return {
+        "phi_answers": float(np.mean([row["phi_answers"] for row in group])),
+        "phi_regret": float(np.mean([row["phi_regret"] for row in group])),
+        "phi_separated": len(separated) if fits_phi else None,
+        "regret_if_separated": float(np.mean(separated)) if separated else None,
+        "regret_otherwise": float(np.mean(others)) if others else None,
+    }
 
 
 def _world(task: Params, rng: np.random.Generator) -> ContextualWorld:
@@ -116,6 +159,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "standard_error": float(regrets.std(ddof=1) / math.sqrt(len(regrets))) if len(regrets) > 1 else None,
                 "microseconds_per_step": float(np.median([row["microseconds_per_step"] for row in group])),
                 **_coverage(group),
+                **phi_means(group),
             }
         )
     proved = [cell for cell in cells if cell["guarantee"] == "proved" and cell["instance"] == "ball"]
@@ -226,7 +270,17 @@ def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     return [
         (title, [{key: cell[key] for key in shown} for cell in summary["cells"] if cell["instance"] == instance])
         for title, instance in (("Arms in the unit ball, norm 3", "ball"), ("Greedy's trap", "trap"))
-    ] + [("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"])]
+    ] + [
+        ("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"]),
+        (
+            "SupLogistic: how much of the regret was lost while Phi was filled, and runs with separated answers in Phi",
+            [
+                {key: cell[key] for key in ("instance", "policy", "runs", "regret", *PHI_COLUMNS)}
+                for cell in summary["cells"]
+                if "phi_regret" in cell
+            ],
+        ),
+    ]
 
 
 STUDY = Study(

@@ -15,6 +15,7 @@ from surepick.glm import variance
 from surepick.limits import sup_logistic_regret
 from surepick.registry import policy_by_name
 from surepick.report.figures import figure
+from surepick_experiments.studies.contextual import PHI_COLUMNS, phi_columns, phi_means
 from surepick_experiments.studies.identification import groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds.contextual import ball_world, simulate
@@ -48,6 +49,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         "instance": "ball",
         "regret": float(result.regret[-1]),
         "regret_over_root": float(result.regret[-1]) / math.sqrt(task["horizon"]),
+        **phi_columns(policy, result),
         "microseconds_per_step": result.microseconds_per_step,
         "seconds": result.microseconds_per_step * task["horizon"] / 1e6,
     }
@@ -85,6 +87,8 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                         key: float(np.mean([row[key] for row in group]))
                         for key in ("regret", "regret_over_root", "microseconds_per_step", "seconds")
                     },
+                    **dict.fromkeys(PHI_COLUMNS),
+                    **phi_means(group),
                     **regret_bounds(group[0]),
                     "certified_levels": min(row.get("certified_levels", 0) for row in group),
                 }
@@ -135,7 +139,16 @@ def _draw_bounds(axes: Any, cells: list[Row]) -> None:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """What the terminal shows."""
-    names = ["policy", "horizon", "runs", "regret", "leading_printed", "leading_corrected"]
+    names = [
+        "policy",
+        "horizon",
+        "runs",
+        "regret",
+        "phi_regret",
+        "phi_separated",
+        "leading_printed",
+        "leading_corrected",
+    ]
     names += ["bound_printed", "bound_corrected", "regret_over_root", "certified_levels", "seconds"]
     shown = [{name: cell[name] for name in names} for cell in summary["cells"]]
     return [("Regret by horizon, and Theorem 3 for SupLogistic with its printed and corrected constants", shown)]

@@ -12,7 +12,7 @@ from surepick._arrays import Floats
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet
 from surepick.contextual.one_pass import OnePassState
 from surepick.contextual.policy import AnyPolicy
-from surepick.contextual.sup_logistic import SupLogisticBase, SupState
+from surepick.contextual.sup_logistic import PHI, SupLogisticBase, SupState
 from surepick.glm import probability_of_yes
 
 STEPS_PER_BLOCK = 4096
@@ -65,6 +65,8 @@ class Run:
     """A finished run: regret at the checkpoints, time of the policy alone, and its last state."""
 
     regret: Floats
+    phi_regret: float | None
+    """Regret of the steps whose rewards went to Φ; None for policies without it."""
     microseconds_per_step: float
     state: Any
 
@@ -80,25 +82,25 @@ def simulate(
 ) -> Run:
     """Run a policy for `horizon` steps; `watch` sees every state. Regret is in expected rewards lost."""
     streams = rng.spawn(2)
-    state, total, step, spent = policy.start(len(world.theta)), 0.0, 0, 0.0
+    state, total, step, spent, in_phi = policy.start(len(world.theta)), 0.0, 0, 0.0, 0.0
     marks = {mark: place for place, mark in enumerate(checkpoints or (horizon,))}
     regret = np.full(len(marks), math.nan)
     for arms, probabilities, uniforms in world.blocks(horizon, streams[0]):
         best = probabilities.max(axis=1)
         start = time.process_time()
-        if isinstance(policy, SupLogisticBase) and watch is None:
-            rewards = (uniforms[:, None] < probabilities).astype(np.float64)
-            state, chosen = policy.advance(state, arms, rewards, streams[1])
-            spent += time.process_time() - start
-            lost = total + np.cumsum(best - probabilities[np.arange(len(arms)), chosen])
-            for mark in marks.keys() & range(step + 1, step + len(arms) + 1):
-                regret[marks[mark]] = lost[mark - step - 1]
-            total, step = float(lost[-1]), step + len(arms)
-            continue
         for i in range(len(arms)):
+            if isinstance(policy, SupLogisticBase) and watch is None and state.burn_in_over:
+                rewards = (uniforms[i:, None] < probabilities[i:]).astype(np.float64)
+                state, chosen = policy.advance(state, arms[i:], rewards, streams[1])
+                lost = total + np.cumsum(best[i:] - probabilities[np.arange(i, len(arms)), chosen])
+                for mark in marks.keys() & range(step + 1, step + len(lost) + 1):
+                    regret[marks[mark]] = lost[mark - step - 1]
+                total, step = float(lost[-1]), step + len(lost)
+                break
             choice = policy.choose(state, arms[i], streams[1])
             chance = float(probabilities[i, choice.index])
             total += float(best[i]) - chance
+            in_phi += float(best[i]) - chance if choice.bucket == PHI else 0.0
             state = policy.learn(state, arms[i], choice, 1.0 if uniforms[i] < chance else 0.0)
             step += 1
             if step in marks:
@@ -106,7 +108,7 @@ def simulate(
             if watch is not None:
                 watch(state)
         spent += time.process_time() - start
-    return Run(regret, spent / horizon * 1e6, state)
+    return Run(regret, in_phi if isinstance(policy, SupLogisticBase) else None, spent / horizon * 1e6, state)
 
 
 def distance_in_radii(state: Any, theta: Floats) -> float | None:

@@ -134,16 +134,22 @@ class SupLogisticPrinted(SupLogisticBase):
     def _multiplier(self, dimension: int, level: int, issued: int, largest: float) -> float:
         return VARIANCE_FACTOR * (self.alpha or self.printed_alpha(dimension))
 
+    def phi_separated(self, state: SupState) -> bool | None:
+        """Whether θ_Φ exists only by its ridge; None before the end of the burn-in, when it is fitted."""
+        if not state.burn_in_over:
+            return None
+        history = state.phi.history
+        return not fit(Tally.from_answers(history.rows, history.answers.astype(np.int64))).converged
+
     def _sentence(self, state: SupState, levels: tuple[LevelStatus, ...], spread: float) -> str:
         said = f"These constants are {self.facts.guarantee}: no width is certified."
-        if not state.burn_in_over:
+        separated = self.phi_separated(state)
+        if separated is None:
             return said
-        history = state.phi.history
-        exists = fit(Tally.from_answers(history.rows, history.answers.astype(np.int64))).converged
         return (
-            f"{said} Variances are taken at a theta fitted to the {len(history)} answers of Phi with a ridge of "
-            f"{PHI_RIDGE:g}, which the paper does not have"
-            + ("." if exists else ": these answers are separated, so without it there would be no estimate.")
+            f"{said} Variances are taken at a theta fitted to the {len(state.phi.history)} answers of Phi with a ridge "
+            f"of {PHI_RIDGE:g}, which the paper does not have"
+            + (": these answers are separated, so without it there would be no estimate." if separated else ".")
         )
 
 

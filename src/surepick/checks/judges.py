@@ -95,9 +95,9 @@ def one_sided_judges(answers: Answers, *, level: float = 0.05) -> Check:
     nats = _shared(answers, {name: log_fair_coin(int(said.sum()), len(said)) for name, said in firsts.items()})
     accused = tuple(name for name, value in nats.items() if exceeds(value, level))
     if accused:
-        sides = ", ".join(f"{name} {firsts[name].mean():.0%} of {len(firsts[name]):,}" for name in accused)
+        sides = ", ".join(f"{firsts[name].mean():.0%} of {len(firsts[name]):,} answers" for name in accused)
         sentence = (
-            f"{_listed(accused)} by the side, not by the item (the first shown: {sides}). Read these answers, and "
+            f"{_listed(accused)} by the side, not by the item (for the first shown: {sides}). Read these answers, and "
             f"leave {_them(accused)} out of a new search if they were careless."
         )
     elif rows:
@@ -235,8 +235,8 @@ def _coins(pulls: Floats) -> float:
 def _listed(names: tuple[str, ...]) -> str:
     """A subject and its verb."""
     if len(names) == 1:
-        return f"{names[0]} answers"
-    return f"{', '.join(names[:-1])} and {names[-1]} answer"
+        return f"Judge {names[0]} answers"
+    return f"Judges {', '.join(names[:-1])} and {names[-1]} answer"
 
 
 def _them(names: tuple[str, ...]) -> str:

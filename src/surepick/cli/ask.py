@@ -71,15 +71,17 @@ def ask(
     top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP, rich_help_panel=SETS)] = None,
     pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
     features: Annotated[bool, typer.Option("--features/--no-features", help=FEATURES_HELP)] = True,
-    question: Annotated[str, typer.Option(help="What to ask above the items, in your own words.")] = "",
-    blind: Annotated[bool, typer.Option("--blind", help="Show what the items are without their names.")] = False,
+    question: Annotated[str, typer.Option(help="The question shown above the items, in your own words.")] = "",
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Hide the names of the items; show only text, image and colour.")
+    ] = False,
     drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
     seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
     state: Annotated[Path | None, typer.Option(help="The log; by default ITEMS.answers.jsonl in this folder.")] = None,
     report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON at the end.")] = False,
 ) -> None:
-    """Ask the person at the terminal until the favourite is known; run it again to go on where you stopped."""
+    """Ask the person at the terminal until the favourite is known; run it again to continue where you stopped."""
     import time
 
     from rich.console import Console
@@ -119,8 +121,8 @@ def ask(
     announce_costs(problem, ends, delta)
     if ends == "winner" and chosen != "independent" and not problem.inputs and sets is None:
         typer.echo(
-            "One person alone seldom gets further than a short list by this claim, since answers to the same question "
-            "may be remembered ones. --assume population usually leads to one item.",
+            "One person alone rarely gets further than a short list with this claim, because a repeated answer may "
+            "only be remembered. --assume population usually ends with one item.",
             err=True,
         )
     session = open_session(problem, policy, seed, path, chosen)

@@ -23,6 +23,9 @@ from surepick.session import AskLoop, Session
 SHARE = 0.15
 """Most of the time that may go into evaluating what the live display shows."""
 
+FIRST_LINE = 1000
+"""Answers after which a search that is not shown live says for the first time how far it is."""
+
 MOST_NAMED = 12
 """Items named in a line of the live display."""
 
@@ -86,7 +89,7 @@ class BackgroundForecast:
 
 
 class LiveDisplay:
-    """Shows a running search on standard error, where that is a terminal; elsewhere it shows nothing."""
+    """Shows a running search on standard error: live where that is a terminal, elsewhere a line now and then."""
 
     def __init__(self, items: ItemTable, *, delta: float, forecast: BackgroundForecast | None = None) -> None:
         self._items = items
@@ -97,6 +100,7 @@ class LiveDisplay:
         self._began = time.perf_counter()
         self._shown_at = 0.0
         self._took = 0.0
+        self._next_line = FIRST_LINE
 
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal:
@@ -113,7 +117,10 @@ class LiveDisplay:
     def __call__(self, loop: AskLoop) -> None:
         """Show the search as it stands, unless that would take more than its share of the time."""
         now = time.perf_counter()
-        if not self._live.is_started or now - self._shown_at < max(0.25, self._took / SHARE):
+        if not self._live.is_started:
+            self._print_line(loop)
+            return
+        if now - self._shown_at < max(0.25, self._took / SHARE):
             return
         session = loop.session
         # Asked of the policy: a final verdict is for the loop to reach and to log, not for whoever watches it.
@@ -121,6 +128,25 @@ class LiveDisplay:
         self._shown_at = time.perf_counter()
         self._took = self._shown_at - now
         self._live.update(self._grid(loop, verdict))
+
+    def _print_line(self, loop: AskLoop) -> None:
+        """One line each time the answers have doubled, so that a search without end is not silent."""
+        session = loop.session
+        if session.answered < self._next_line:
+            return
+        while self._next_line <= session.answered:
+            self._next_line *= 2
+        verdict = session.policy.verdict(session.progress()[0])
+        if verdict.status.final:
+            return  # which is said at the end
+        self._console.print(
+            f"{session.answered:,} answers in {time.perf_counter() - self._began:.0f} s: "
+            f"{self._items.label(verdict.best)} leads, {len(verdict.surviving):,} of "
+            f"{len(session.problem.names):,} items are not excluded. Ctrl-C ends the search with this best guess.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
 
     def _grid(self, loop: AskLoop, verdict: Verdict) -> RenderableType:
         grid = Table.grid(padding=(0, 2))
@@ -178,7 +204,7 @@ def print_outcome(outcome: Outcome, *, state: Path | None = None, report: Path |
     print_sentences("rows could not be used (--json lists all)", outcome.left_out)
     print_sentences("questions got no answer (--json lists all)", outcome.troubles)
     if state is not None and not verdict.status.final:
-        console.print(f"All answers are in {state}; run the same command to go on from there.")
+        console.print(f"All answers are in {state}; run the same command to continue.")
     if report is not None:
         console.print(f"Report: {report}")
 

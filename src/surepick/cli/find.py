@@ -52,15 +52,15 @@ CERTIFICATE_HELP = (
 
 ASSUME_HELP = (
     "The claim that ends the search: winner (one item wins its comparisons, whatever the features), features (these "
-    "explain all answers) or population (the taste is drawn from one). The other claims are shown beside it."
+    "explain every answer) or population (the judge's taste is drawn from one). The other claims are shown beside it."
 )
 POPULATION_HELP = (
-    "With --assume population: earlier people on the same items, as logs of sessions or votes with a column judge; "
-    "repeat it for several files. Default: usual people."
+    "With --assume population: what earlier people answered about the same items, as logs of sessions or votes with a "
+    "column judge; may be given several times. Default: the usual population."
 )
 REPEATS_HELP = (
-    "Which answers of a judge count: all (independent), the first to each question (once), also later ones with 20 "
-    "questions between (spaced), or all if the judge has answered one question in two ways (tested)."
+    "Which of a judge's answers count: all (independent), only the first to each question (once), later ones too if 20 "
+    "other questions came between (spaced), or all if the judge has answered some question in two ways (tested)."
 )
 
 LEAST_PER_ITEM = 5
@@ -70,9 +70,9 @@ MUCH_CHEAPER = 10
 """How many times fewer questions of the other claim are pointed out in the first line."""
 
 ORDER_HELP = (
-    "With --answers: take the votes in the order of the file, or choose them in the policy's order. Default: file, "
-    "which leaves fewer rivals where votes run out, and is valid if the file is in the order of asking. It is policy "
-    "for anytime with more than 2,000 votes, since one vote at a time takes long, and for policies that need it."
+    "With --answers: use the votes in the order of the file, or let the policy choose among them. Default: file, which "
+    "leaves fewer rivals when votes run out, and is valid if the file is in the order of asking; but policy for "
+    "anytime with more than 2,000 votes, where one vote at a time would be slow, and for policies that need it."
 )
 
 SYSTEMS_HELP = (
@@ -80,7 +80,7 @@ SYSTEMS_HELP = (
     "a folder SYSTEM/INPUT.txt. ITEMS may then give features of the systems."
 )
 INPUTS_HELP = "With --systems: what the judge sees above the outputs, columns input,text; or a folder of text files."
-STRATA_HELP = "With --systems: a column of --inputs of which every value is drawn equally often."
+STRATA_HELP = "With --systems: a column of --inputs; each of its values is drawn equally often."
 
 WARM_HELP = (
     "Earlier answers that improve predictions and do not count as evidence, such as those of a language model: votes, "
@@ -96,13 +96,16 @@ COMPARED = "Systems on inputs"
 SETS = "Questions that show several items"
 WHO = "Who answers (exactly one)"
 MODEL = "With --llm"
+JUDGE = "With --judge, and in part with --llm"
+TOLD = "With --answers or --simulate"
+PROOF = "What is proved, and when to stop"
+QUESTIONS = "Items and questions"
+POLICY = "Other policies"
+OUTPUT = "Log and output"
 
 
 def find(
     items: Annotated[Path | None, typer.Argument(help=ITEMS_HELP)] = None,
-    systems: Annotated[Path | None, typer.Option(help=SYSTEMS_HELP, rich_help_panel=COMPARED)] = None,
-    inputs: Annotated[Path | None, typer.Option(help=INPUTS_HELP, rich_help_panel=COMPARED)] = None,
-    strata: Annotated[str | None, typer.Option(help=STRATA_HELP, rich_help_panel=COMPARED)] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -124,21 +127,60 @@ def find(
             "--simulate", help="A simulated judge with the taste --theta or a random one.", rich_help_panel=WHO
         ),
     ] = False,
+    delta: Annotated[
+        float, typer.Option(help="Allowed probability of naming the wrong item.", rich_help_panel=PROOF)
+    ] = 0.05,
+    epsilon: Annotated[float, typer.Option(help=EPSILON_HELP, rich_help_panel=PROOF)] = 0.0,
+    budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.", rich_help_panel=PROOF)] = None,
+    assume: Annotated[
+        Assumption | None,
+        typer.Option(help=f"{ASSUME_HELP} By default winner for comparisons, else features.", rich_help_panel=PROOF),
+    ] = None,
+    population: Annotated[list[Path] | None, typer.Option(help=POPULATION_HELP, rich_help_panel=PROOF)] = None,
+    repeats: Annotated[
+        Repeats | None,
+        typer.Option(
+            help=f"{REPEATS_HELP} By default once for votes that name their judges and for systems compared by a "
+            "language model at temperature 0, else independent.",
+            rich_help_panel=PROOF,
+        ),
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help=KIND_HELP, rich_help_panel=QUESTIONS)] = "pairs",
+    position: Annotated[bool, typer.Option("--position", help=POSITION_HELP, rich_help_panel=QUESTIONS)] = False,
+    pca: Annotated[int | None, typer.Option(help=PCA_HELP, rich_help_panel=QUESTIONS)] = None,
+    features: Annotated[
+        bool, typer.Option("--features/--no-features", help=FEATURES_HELP, rich_help_panel=QUESTIONS)
+    ] = True,
+    drop_bad_rows: Annotated[
+        bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP, rich_help_panel=QUESTIONS)
+    ] = False,
+    show: Annotated[int | None, typer.Option(min=2, help=SHOW_HELP, rich_help_panel=SETS)] = None,
+    pick: Annotated[bool, typer.Option("--pick", help=PICK_HELP, rich_help_panel=SETS)] = False,
+    rank: Annotated[bool, typer.Option("--rank", help=RANK_HELP, rich_help_panel=SETS)] = False,
+    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP, rich_help_panel=SETS)] = None,
     judges: Annotated[
-        int, typer.Option(min=1, help="With --judge: how many copies of the program run in parallel.")
+        int,
+        typer.Option(
+            min=1, help="With --judge: how many copies of the program run in parallel.", rich_help_panel=JUDGE
+        ),
     ] = 1,
     retries: Annotated[
         int | None,
-        typer.Option(min=0, help="How often a failed question is asked again [--judge: 2, --llm: 6]."),
+        typer.Option(
+            min=0, help="How often a failed question is asked again [--judge: 2, --llm: 6].", rich_help_panel=JUDGE
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds to wait for an answer [--judge: 60, --llm: 120].")
+        float | None,
+        typer.Option(min=0.001, help="Seconds to wait for an answer [--judge: 60, --llm: 120].", rich_help_panel=JUDGE),
     ] = None,
     cost_per_question: Annotated[
-        float, typer.Option(min=0.0, help="With --judge: cost of an answer without a field cost.")
+        float,
+        typer.Option(min=0.0, help="With --judge: cost of an answer without a field cost.", rich_help_panel=JUDGE),
     ] = 0.0,
     max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="With --judge or --llm: stop before the cost exceeds this.")
+        float | None,
+        typer.Option(min=0.0, help="With --judge or --llm: stop before the cost exceeds this.", rich_help_panel=JUDGE),
     ] = None,
     url: Annotated[
         str | None,
@@ -154,7 +196,7 @@ def find(
         ),
     ] = False,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Most questions out at the same time.", rich_help_panel=MODEL)
+        int, typer.Option(min=1, help="How many questions may be open at the same time.", rich_help_panel=MODEL)
     ] = 8,
     temperature: Annotated[
         float,
@@ -181,58 +223,55 @@ def find(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    order: Annotated[Order | None, typer.Option(help=ORDER_HELP, show_default=False)] = None,
+    order: Annotated[Order | None, typer.Option(help=ORDER_HELP, show_default=False, rich_help_panel=TOLD)] = None,
     theta: Annotated[
-        Path | None, typer.Option(help="With --simulate: the taste, as columns feature,theta in the table's units.")
-    ] = None,
-    with_others: Annotated[
-        bool, typer.Option("--compare", help="With --simulate: also show what other methods need, and the lower bound.")
-    ] = False,
-    warm_start: Annotated[Path | None, typer.Option(help=WARM_HELP)] = None,
-    delta: Annotated[float, typer.Option(help="Allowed probability of naming the wrong item.")] = 0.05,
-    epsilon: Annotated[float, typer.Option(help=EPSILON_HELP)] = 0.0,
-    budget: Annotated[int | None, typer.Option(help="Ask at most this many questions.")] = None,
-    assume: Annotated[
-        Assumption | None, typer.Option(help=f"{ASSUME_HELP} By default winner for comparisons, else features.")
-    ] = None,
-    population: Annotated[list[Path] | None, typer.Option(help=POPULATION_HELP)] = None,
-    repeats: Annotated[
-        Repeats | None,
+        Path | None,
         typer.Option(
-            help=f"{REPEATS_HELP} By default once for votes that name their judges and for systems compared by a "
-            "language model at temperature 0, else independent."
+            help="With --simulate: the taste, as columns feature,theta in the table's units.", rich_help_panel=TOLD
         ),
     ] = None,
+    with_others: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="With --simulate: also show what other methods need, and the lower bound.",
+            rich_help_panel=TOLD,
+        ),
+    ] = False,
+    warm_start: Annotated[Path | None, typer.Option(help=WARM_HELP, rich_help_panel=TOLD)] = None,
+    systems: Annotated[Path | None, typer.Option(help=SYSTEMS_HELP, rich_help_panel=COMPARED)] = None,
+    inputs: Annotated[Path | None, typer.Option(help=INPUTS_HELP, rich_help_panel=COMPARED)] = None,
+    strata: Annotated[str | None, typer.Option(help=STRATA_HELP, rich_help_panel=COMPARED)] = None,
     policy: Annotated[
-        str | None, typer.Option(help="The policy that chooses the questions; by default that of --assume.")
+        str | None,
+        typer.Option(
+            help="The policy that chooses the questions; by default that of --assume.", rich_help_panel=POLICY
+        ),
     ] = None,
-    kappa: Annotated[float | None, typer.Option(min=0.0, max=0.25, help=KAPPA_HELP)] = None,
-    norm_bound: Annotated[float | None, typer.Option(min=0.0, help=NORM_BOUND_HELP)] = None,
-    elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP)] = None,
-    kind: Annotated[Kind, typer.Option(help=KIND_HELP)] = "pairs",
-    position: Annotated[bool, typer.Option("--position", help=POSITION_HELP)] = False,
-    show: Annotated[int | None, typer.Option(min=2, help=SHOW_HELP, rich_help_panel=SETS)] = None,
-    pick: Annotated[bool, typer.Option("--pick", help=PICK_HELP, rich_help_panel=SETS)] = False,
-    rank: Annotated[bool, typer.Option("--rank", help=RANK_HELP, rich_help_panel=SETS)] = False,
-    top: Annotated[int | None, typer.Option(min=1, help=TOP_HELP, rich_help_panel=SETS)] = None,
-    pca: Annotated[int | None, typer.Option(help=PCA_HELP)] = None,
-    features: Annotated[bool, typer.Option("--features/--no-features", help=FEATURES_HELP)] = True,
-    drop_bad_rows: Annotated[bool, typer.Option("--drop-bad-rows", help=DROP_BAD_ROWS_HELP)] = False,
-    seed: Annotated[int, typer.Option(min=0, help=SEED_HELP)] = 0,
+    kappa: Annotated[float | None, typer.Option(min=0.0, max=0.25, help=KAPPA_HELP, rich_help_panel=POLICY)] = None,
+    norm_bound: Annotated[float | None, typer.Option(min=0.0, help=NORM_BOUND_HELP, rich_help_panel=POLICY)] = None,
+    elimination: Annotated[Elimination | None, typer.Option(help=ELIMINATION_HELP, rich_help_panel=POLICY)] = None,
+    seed: Annotated[int, typer.Option(min=0, help=SEED_HELP, rich_help_panel=OUTPUT)] = 0,
     state: Annotated[
-        Path | None, typer.Option(help="Log every question and answer here; the same command resumes from it.")
+        Path | None,
+        typer.Option(
+            help="Log every question and answer here; the same command resumes from it.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     ranks: Annotated[
-        bool, typer.Option("--ranks", help="Also show intervals for the scores and ranks of all items.")
+        bool,
+        typer.Option(
+            "--ranks", help="Also show intervals for the scores and ranks of all items.", rich_help_panel=OUTPUT
+        ),
     ] = False,
-    report: Annotated[Path | None, typer.Option(help=REPORT_HELP)] = None,
-    certificate: Annotated[Path | None, typer.Option(help=CERTIFICATE_HELP)] = None,
+    report: Annotated[Path | None, typer.Option(help=REPORT_HELP, rich_help_panel=OUTPUT)] = None,
+    certificate: Annotated[Path | None, typer.Option(help=CERTIFICATE_HELP, rich_help_panel=OUTPUT)] = None,
     with_certificate: Annotated[
-        bool, typer.Option("--with-certificate", help="Include the certificate in the JSON.")
+        bool, typer.Option("--with-certificate", help="Include the certificate in the JSON.", rich_help_panel=OUTPUT)
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
-    """Find the best item with as few questions as possible, and say how sure it is. Exit code 1 if undecided."""
+    """Find the best item with few questions, and say how sure it is. Exit code 1 if undecided."""
     import time
     from importlib.util import find_spec
 
@@ -513,7 +552,8 @@ def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
     if problem.every_pair and not has_features(problem):
         least = LEAST_PER_ITEM * len(problem.items)
         typer.echo(
-            f"The search ends by the claim {ends}; {len(problem.items):,} items need more than {least:,} questions.",
+            f"The search ends when the claim {ends} is proved. For {len(problem.items):,} items this takes more than "
+            f"{least:,} questions.",
             err=True,
         )
         return
@@ -525,12 +565,12 @@ def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
             f"winner needs at least {LEAST_PER_ITEM} for each of the {len(problem.items):,} items.",
             err=True,
         )
-    parts = [f"the search ends by the claim {ends}"]
+    parts = [f"The search ends when the claim {ends} is proved"]
     if ends in costs:
-        parts[0] += f", about {two_digits(costs[ends])} questions"
+        parts[0] += f", after about {two_digits(costs[ends])} questions"
     if other in costs:
         parts.append(f"--assume {other} would take about {two_digits(costs[other])}")
-    typer.echo(f"{'; '.join(parts)} (rough estimates).".capitalize(), err=True)
+    typer.echo(f"{'; '.join(parts)} (rough estimates).", err=True)
 
 
 def assumption_for_model(

@@ -104,8 +104,8 @@ def verify_certificate(
 ) -> None:
     """Check a certificate by proving its claim again from its counts and predictions. Exit code 1 if it does not hold.
 
-    It says what the claim assumes. It cannot be seen from a certificate whether the predictions were made before the
-    answers, except by those who kept one of its links.
+    It says what the claim assumes. A certificate does not show whether the predictions were made before the answers,
+    except to those who kept one of its links.
     """
     from surepick import certificate
     from surepick.errors import InvalidInput

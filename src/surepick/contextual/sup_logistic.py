@@ -71,6 +71,10 @@ class SupStatus:
     sentence: str
     context_spread: float
     """Estimate of σ₀²: smallest eigenvalue of the mean of xxᵀ over arms and burn-in steps."""
+    phi_answers: int
+    """How many answers Φ has."""
+    phi_separated: bool | None
+    """Whether the answers of Φ are separated, so that only a ridge makes its estimate finite; None if there is none."""
     levels: tuple[LevelStatus, ...]
 
 
@@ -212,7 +216,12 @@ class SupLogisticBase(ABC):
             for s in range(self.number_of_levels)
         )
         speaks = levels[0].certified and state.learnt <= self.horizon
-        return SupStatus(speaks, self._sentence(state, levels, spread), spread, levels)
+        sentence = self._sentence(state, levels, spread)
+        return SupStatus(speaks, sentence, spread, len(state.phi.history), self.phi_separated(state), levels)
+
+    def phi_separated(self, state: SupState) -> bool | None:
+        """Whether the estimate that variances are taken at exists only by its ridge; None for forms without one."""
+        return None
 
     def _offered(self, state: SupState, arms: Floats) -> Floats:
         return announced_arms(arms, len(state.contexts), self.most_arms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,8 +60,22 @@ def figure(
         canvas: Figure = Figure(figsize=size, layout="constrained")
         yield list(np.atleast_1d(canvas.subplots(rows, columns)).ravel())
         path.parent.mkdir(parents=True, exist_ok=True)
-        stamp = {".svg": "Date", ".pdf": "CreationDate"}.get(path.suffix.lower())
-        canvas.savefig(path, dpi=150, metadata=None if stamp is None else {stamp: None})
+        if path.suffix.lower() == ".png":
+            _save_png(canvas, path)
+        else:
+            stamp = {".svg": "Date", ".pdf": "CreationDate"}[path.suffix.lower()]
+            canvas.savefig(path, metadata={stamp: None})
+
+
+def _save_png(canvas: Figure, path: Path) -> None:
+    """Save with 256 colours, which suffice for lines and text and take a third of the bytes."""
+    from PIL import Image  # comes with Matplotlib
+
+    drawn = io.BytesIO()
+    canvas.savefig(drawn, format="png", dpi=150)
+    with Image.open(drawn) as picture:
+        reduced = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+        reduced.save(path, format="png", optimize=True)
 
 
 def draw_intervals(results: Sequence[Intervals], names: Sequence[str], path: Path, *, most: int = 12) -> None:

@@ -13,7 +13,7 @@ REFUTED = (
 )
 """Said instead of intervals where no model fits."""
 
-ASSUMPTIONS_NOTE = "Silence does not prove that the assumptions hold."
+ASSUMPTIONS_NOTE = "That no alarm was raised does not prove that the assumptions hold."
 
 NOUNS = ("tie", "skip")
 """Fates of an answer that have a plural."""

@@ -113,9 +113,12 @@ def test_intervals_cover_though_a_judge_withholds_wins():
     assert any("charged" in sentence for sentence in session.verdict().assumptions)
 
 
-def test_charged_intervals_are_finite_where_all_answers_came():
-    session = searched(1, missing="charged")
-    known = score_table(session, delta=0.05)
+def test_charged_intervals_are_those_without_a_charge_where_all_answers_came():
+    """Nothing is missing, so nothing is charged: both sets are nearly the same, and hold the truth."""
+    charged, plain = (score_table(searched(1, missing=missing), delta=0.05) for missing in ("charged", "ignorable"))
     truth = (ITEMS - ITEMS.mean(axis=0)) @ THETA
-    assert np.all((known.low <= truth[known.items]) & (truth[known.items] <= known.high))
-    assert np.all(np.isfinite(known.high - known.low))
+    assert np.array_equal(charged.items, plain.items)
+    assert np.all((charged.low <= truth[charged.items]) & (truth[charged.items] <= charged.high))
+    width = plain.high - plain.low
+    for ours, theirs in ((charged.score, plain.score), (charged.low, plain.low), (charged.high, plain.high)):
+        assert np.all(np.abs(ours - theirs) <= 0.1 * width)
