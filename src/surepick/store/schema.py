@@ -71,6 +71,7 @@ studies = sa.Table(
     sa.Column("insight", sa.Text, comment="JSON: scores, checks, judges, for the dashboard."),
     sa.Column("insight_head", sa.Integer, nullable=False, comment="Events in the log when it was computed."),
     sa.Column("insight_until", sa.Float, nullable=False, comment="No new insight is computed before this time."),
+    sa.Column("watched_until", sa.Float, nullable=False, comment="Until then its insight is kept up to date."),
     sa.Column("forecast", sa.Text, comment="JSON: simulated number of answers left after `at`."),
     sa.Column("forecast_until", sa.Float, nullable=False, comment="No new forecast is computed before this time."),
     sa.Column("notice", sa.Text, nullable=False, comment="Why planning cannot go on, as a sentence; usually empty."),
