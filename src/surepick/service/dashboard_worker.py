@@ -4,8 +4,9 @@ None of it decides anything. It may take long, so it has processes of its own, o
 study ensures that one of them computes. A forecast takes longest, so it has a process and a lease of its own. Results
 are derived from the log, so their commits need not wait for the disk.
 
-A study that somebody looks at has its insight computed again within seconds. Of the others it is computed when a
-quarter has been added to the log since, and once more at the end: whoever opens one sees what was there lately.
+A study that somebody looks at has its insight computed again within seconds. Of the others it is computed when their
+log has doubled since, and once more at the end. Whoever opens a large one, which takes long, sees how it was lately; of
+a small one it is there in a moment.
 """
 
 import json
@@ -30,8 +31,8 @@ from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, messages, studi
 PAUSE_SECONDS = 1.0
 """Least time between two insights of a study; twice what the last one took if that is more."""
 
-UNWATCHED_GROWTH = 1.25
-"""By how much the log of a study that nobody looks at grows until its next insight."""
+UNWATCHED_ANSWERS, UNWATCHED_GROWTH = 50, 2.0
+"""A study that nobody looks at has an insight from this many answers on, and another when its log has grown as much."""
 
 LEASE_SECONDS = 600.0
 """A worker that has not finished after this long is taken for dead, and another one computes."""
@@ -60,7 +61,9 @@ def update_insights(database: Database) -> bool:
     clock = database.now
     with database.reading() as connection:
         now = database.now(connection)
-        due = connection.execute(_insights_due, {"now": now, "growth": UNWATCHED_GROWTH}).all()
+        due = connection.execute(
+            _insights_due, {"now": now, "growth": UNWATCHED_GROWTH, "least": UNWATCHED_ANSWERS}
+        ).all()
     row = next((row for row in due if _claim(database, INSIGHT_LEASE, row.id, now)), None)
     if row is None:
         return False
@@ -200,7 +203,9 @@ _said = (
 )
 
 _watched = studies.c.watched_until > sa.bindparam("now")
-_has_grown = sa.and_(studies.c.answers > 0, studies.c.head >= sa.bindparam("growth") * studies.c.insight_head)
+_has_grown = sa.and_(
+    studies.c.answers >= sa.bindparam("least"), studies.c.head >= sa.bindparam("growth") * studies.c.insight_head
+)
 
 _insights_due = (
     sa.select(studies.c.id, studies.c.phase, studies.c.head)

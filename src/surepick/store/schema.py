@@ -168,12 +168,13 @@ questions = sa.Table(
     sa.UniqueConstraint("study", "phase", "number"),
 )
 
-sa.Index(
-    "questions_ready",
+sa.Index(  # few, however many questions a study has had
+    "questions_open",
     questions.c.study,
+    questions.c.phase,
     questions.c.number,
-    sqlite_where=questions.c.judge.is_(None),
-    postgresql_where=questions.c.judge.is_(None),
+    sqlite_where=questions.c.answered.is_(False),
+    postgresql_where=questions.c.answered.is_(False),
 )
 sa.Index("questions_had", questions.c.study, questions.c.judge, questions.c.measurement)
 sa.Index(
