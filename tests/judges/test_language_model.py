@@ -123,8 +123,8 @@ def test_garbage_in_the_middle_is_asked_again_and_then_told(server, garbage):
 
 
 def test_a_slow_reply_is_given_up_and_asked_again(server):
-    server.canned.append(Canned(200, chat("Answer: A"), seconds=1.0))
-    loop = searched(LanguageModel("judge-1", TEXTS, timeout=0.2), budget=1)
+    server.canned.append(Canned(200, chat("Answer: A"), seconds=4.0))
+    loop = searched(LanguageModel("judge-1", TEXTS, timeout=1.0), budget=1)
     assert (len(server.seen), loop.session.answered) == (2, 1)
 
 
@@ -343,7 +343,7 @@ def test_a_wrong_key_model_or_url_stops_at_once(server, options, words):
     begun = time.monotonic()
     with pytest.raises(ModelFailed, match=words):
         searched(judge)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20  # it would try again for minutes
     assert len(server.seen) <= 1
     assert judge.server.calls == 1
 

@@ -230,6 +230,7 @@ def test_revoked_and_deleted_judges(service: InProcessService) -> None:
         judge.answer(judge.lease(1)["questions"][0]["id"], "a")
     question = flo.lease(1)["questions"][0]
     service.planner.round()
+    service.get(f"/studies/{one}")  # whoever looks at it has it computed
     assert update_insights(service.parts.database)
     assert flo.id in str(service.get(f"/studies/{one}"))
     service.post(f"/studies/{one}/judges/{flo.id}/revoke")

@@ -137,6 +137,7 @@ def test_the_dashboards_leases_are_by_the_databases_clock(service: InProcessServ
     """Two servers whose clocks differ must not compute at the same time, nor wait for each other for hours."""
     one = service.begin()
     service.judge(one).work(4)
+    service.get(f"/studies/{one}")
     assert update_insights(service.parts.database)
     with service.parts.database.reading() as connection:
         until = studies.get(connection, one)["insight_until"]

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import signal
+import random
 import socket
 import subprocess
 import sys
@@ -15,8 +15,38 @@ import psutil
 
 TOKEN = "a token of the tests only"
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
-START_SECONDS = 300.0
-"""Far longer than it takes: a busy machine is no failure."""
+PATIENCE = 300.0
+"""Seconds to wait for what is not timed. Far longer than it takes: a busy machine is no failure."""
+
+PORTS = range(20_000, 32_000)
+"""Below those that systems give to outgoing connections. One of these could be taken before a server listens to it."""
+
+
+def free_port() -> int:
+    """A port that nothing uses. Tests that run at the same time get different ones: they choose at random."""
+    chance = random.SystemRandom()
+    while True:
+        port = chance.choice(PORTS)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
+def kill_service(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to a supervisor and all of its processes, and wait until they are gone.
+
+    The supervisor is stopped first. Otherwise it would replace a process that was killed before it.
+    """
+    if process.poll() is not None:
+        return
+    supervisor = psutil.Process(process.pid)
+    supervisor.suspend()
+    killed = [*supervisor.children(recursive=True), supervisor]
+    for one in killed:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.wait()
+    psutil.wait_procs(killed, timeout=PATIENCE)
 
 
 class RunningService:
@@ -26,9 +56,7 @@ class RunningService:
         self.database = database
         self.workers = workers
         self._log = log
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -51,15 +79,18 @@ class RunningService:
 
     def wait(self) -> None:
         """Until it answers."""
-        end = time.monotonic() + START_SECONDS
+        assert self._process is not None
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 if httpx.get(f"{self.url}/health", timeout=5).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass
+            if self._process.poll() is not None:
+                raise RuntimeError(f"The service has ended with {self._process.returncode}.{self._last_words()}")
             if time.monotonic() > end:
-                raise TimeoutError("The service does not answer.")
+                raise TimeoutError(f"The service does not answer.{self._last_words()}")
             time.sleep(0.05)
 
     def children(self) -> list[psutil.Process]:
@@ -83,15 +114,14 @@ class RunningService:
 
     def kill_all(self) -> None:
         """SIGKILL to all processes at once, as a power cut or the kernel does."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        for process in [*self.children(), psutil.Process(self._process.pid)]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        if self._process is not None:
+            kill_service(self._process)
 
     def stop(self) -> None:
         """An orderly end."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(PATIENCE)
+
+    def _last_words(self) -> str:
+        return "" if self._log is None else f" Its log ends: {self._log.read_text(errors='replace')[-2_000:]}"

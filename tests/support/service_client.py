@@ -4,13 +4,13 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx
 from playwright.sync_api import Browser, sync_playwright
 
-from running_service import ADMIN, RunningService
+from running_service import ADMIN, PATIENCE, RunningService
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [
@@ -33,7 +33,7 @@ class ServiceClient:
 
     def __init__(self, base: str) -> None:
         self.base = base
-        self._client = httpx.Client(base_url=base, headers=ADMIN, timeout=30)
+        self._client = httpx.Client(base_url=base, headers=ADMIN, timeout=PATIENCE)
 
     def close(self) -> None:
         self._client.close()
@@ -67,11 +67,11 @@ class ServiceClient:
         reply = self._client.get(f"/studies/{study}/export?what=answers&format=jsonl")
         return [json.loads(line) for line in reply.text.splitlines()]
 
-    def wait_until(self, study: str, field: str, value: Any, seconds: float = 10.0) -> None:
-        """Until the study shows this."""
-        end = time.monotonic() + seconds
-        while (found := self.ask("GET", f"/studies/{study}")[field]) != value:
-            assert time.monotonic() < end, f"{field} is {found}, not {value}"
+    def wait_until(self, study: str, field: str, least: int) -> None:
+        """Until the study shows at least this number; it may grow by several at once."""
+        end = time.monotonic() + PATIENCE
+        while (found := self.ask("GET", f"/studies/{study}")[field]) < least:
+            assert time.monotonic() < end, f"{field} is {found}, less than {least}"
             time.sleep(0.05)
 
 
@@ -79,13 +79,13 @@ class ServiceClient:
 def running_client(database: str) -> Iterator[ServiceClient]:
     """The service as users run it, on this database."""
     service = RunningService(database)
-    service.start()
-    client = ServiceClient(service.url)
     try:
-        yield client
-    finally:
-        client.close()
+        service.start()
+        with closing(ServiceClient(service.url)) as client:
+            yield client
         service.stop()
+    finally:
+        service.kill_all()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ import psutil
 import sqlalchemy as sa
 
 from databases import PostgresServer, fresh_database
-from running_service import ADMIN, RunningService
+from running_service import ADMIN, PATIENCE, RunningService
 from surepick.session import Session
 from surepick.store import Database, log, studies
 from surepick.store.schema import messages
@@ -70,7 +70,9 @@ class Crowd:
 
     async def insist(self, method: str, path: str, headers: dict[str, str], body: Any = None) -> httpx.Response:
         """Repeat a request until the response is not a failure of the server."""
+        end = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < end, f"{method} {path} fails again and again: {self.told.failures}"
             try:
                 reply = await self.client.request(method, path, headers=headers, json=body)
                 if reply.status_code < 500:
@@ -133,10 +135,18 @@ class Crowd:
                     hit["a worker, planner or dashboard worker"] += 1
         return hit
 
+    async def progress(self) -> None:
+        """Wait for one more answer: after the last kill the service goes on."""
+        end, before = time.monotonic() + PATIENCE, len(self.told.acknowledged)
+        while len(self.told.acknowledged) == before:
+            assert time.monotonic() < end, f"No answer is acknowledged after the last kill: {self.told.failures}"
+            await asyncio.sleep(0.05)
+
     async def run(self, kills: int) -> Counter[str]:
         tables = [asyncio.create_task(self.run_studies()) for _ in range(max(1, self.count // PER_STUDY))]
         hit = await self.killer(kills)
         await asyncio.to_thread(self.service.wait)
+        await self.progress()
         self.stopping.set()
         await asyncio.gather(*tables)
         await self.client.aclose()
@@ -165,9 +175,9 @@ def rederived(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(session.log)
 
 
-def wait_until_ingested(database: Database, seconds: float = 60.0) -> None:
+def wait_until_ingested(database: Database) -> None:
     """Wait until every message is in a log."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         with database.reading() as connection:
             if not connection.execute(sa.select(sa.func.count()).where(messages.c.seq.is_(None))).scalar_one():

@@ -18,16 +18,18 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from databases import fresh_database, postgres_server
+from running_service import PATIENCE
 from service_crash import rederived
 from surepick.errors import SurepickError
 from surepick.store import Database, GroupCommit, Planner, log, open_database, studies
+from surepick.store.database import UNAVAILABLE
 from surepick.store.question_queue import (
     LeaseQuestions,
     RecordedMessage,
@@ -114,12 +116,16 @@ class Race:
     def received(self, future: "Future[Any]") -> Any:
         """Note what a judge was told; the questions, if it is that."""
         try:
-            told = future.result(timeout=60)
+            told = future.result(timeout=PATIENCE)
         except SurepickError as refused:
             with self.lock:
                 self.counts[f"refused: {type(refused).__name__}"] += 1
             return None
-        except Exception as error:  # a deadlock, a broken constraint: no judge should ever see one
+        except UNAVAILABLE:  # on a busy machine a lock may take too long: 503, and deadlocks are counted at the end
+            with self.lock:
+                self.counts["unavailable"] += 1
+            return None
+        except Exception as error:  # a broken constraint, a request that is stuck: no judge should ever see one
             with self.lock:
                 self.wrong.append(f"A request failed: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
             return None
@@ -134,7 +140,8 @@ class Race:
 
     def plan(self, planner: Planner, chance: random.Random) -> None:
         while not self.stopping.is_set():
-            planner.round()
+            with suppress(*UNAVAILABLE):  # tried again, as the service does
+                planner.round()
             time.sleep(chance.uniform(0.0, 0.03))
 
     def administrate(self, chance: random.Random) -> None:
@@ -143,7 +150,7 @@ class Race:
         while not self.stopping.wait(chance.uniform(0.3, 1.0)):
             study, number = chance.choice(self.studies), number + 1
             database = chance.choice(self.databases)
-            with database.writing() as connection:
+            with suppress(*UNAVAILABLE), database.writing() as connection:
                 if chance.random() < 0.3:
                     item = studies.Item(f"new {number}", features=(chance.random(), chance.random()))
                     studies.begin_phase(connection, study, [item], [], [], time.time())
@@ -171,10 +178,11 @@ class Race:
     def finish(self) -> dict[str, Any]:
         """Let the planners ingest what is left, and compare."""
         database = self.databases[0]
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while True:
             for planner in self.planners:
-                planner.round()
+                with suppress(*UNAVAILABLE):
+                    planner.round()
             with database.reading() as connection:
                 waiting = log.message_counts(connection).waiting
             if not waiting or time.monotonic() > end:

@@ -5,7 +5,8 @@ import io
 import math
 import random
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +14,12 @@ from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 
 from databases import fresh_database
-from running_service import TOKEN
+from running_service import PATIENCE, TOKEN
 from service_client import CHROMIUM, COLOURS, DESKTOP, PHONE, ServiceClient, running_browser, running_client
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; the Debian package is chromium")
 
-WAIT = 20_000.0
+WAIT = 120_000.0
 """Milliseconds for what takes a few on a machine that has nothing else to do."""
 
 LIKING = dict(zip(COLOURS, (3.0, 1.0, 0.5, 0.0), strict=True))
@@ -81,21 +82,45 @@ def liked(page: Page) -> str:
 
 
 def answer(page: Page, how: str) -> bool:
-    """Answer one question by mouse or keyboard, and see that the next is there; False where there is none to answer."""
-    expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible(timeout=WAIT)
+    """Answer one question by mouse or keyboard, and see it go; False where there is none to answer."""
+    expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible()
     page.wait_for_timeout(130)  # nobody is faster, and a double tap must not count twice
     if page.locator("#notice").is_visible():
         return False
     before, word = page.locator("#cards").get_attribute("data-shown"), liked(page)
-    try:
-        if how == "mouse":
-            page.locator(f"[data-answer={word}]").click(timeout=1_000)
-        else:
-            page.keyboard.press({"a": "ArrowLeft", "b": "ArrowRight"}[word])
-    except TimeoutError:
-        assert page.locator("#notice").is_visible()  # it came in between
-    page.wait_for_function("before => cards.dataset.shown !== before || !notice.hidden", arg=before)
+    if how == "mouse":
+        unless_over(page, page.locator(f"[data-answer={word}]").click)
+    else:
+        page.keyboard.press({"a": "ArrowLeft", "b": "ArrowRight"}[word])
+    page.wait_for_function("before => cards.dataset.shown !== before || question.hidden", arg=before)
     return True
+
+
+def unless_over(page: Page, do: Callable[..., None]) -> None:
+    """Click or tap, unless the notice comes in between."""
+    end = time.monotonic() + PATIENCE
+    while not page.locator("#notice").is_visible():
+        try:
+            do(timeout=1_000)
+        except TimeoutError:
+            assert time.monotonic() < end
+        else:
+            return
+
+
+def press(page: Page, *keys: str) -> None:
+    """Answer one question by these keys, and see that the next is there."""
+    page.wait_for_timeout(130)
+    before = page.locator("#cards").get_attribute("data-shown")
+    for key in keys:
+        page.keyboard.press(key)
+    expect(page.locator("#cards")).not_to_have_attribute("data-shown", before or "")
+    expect(page.locator("#question")).to_be_visible()
+
+
+def wait_for_the_next_question(page: Page) -> None:
+    """Until the page has it, so that it is shown at once after an answer, with or without the server."""
+    expect(page.locator("#cards")).to_have_attribute("data-held", "2")
 
 
 def answer_to_the_end(page: Page, how: str, most: int = 200) -> None:
@@ -103,6 +128,17 @@ def answer_to_the_end(page: Page, how: str, most: int = 200) -> None:
         if not answer(page, how):
             return
     raise AssertionError(f"no verdict after {most} answers")
+
+
+def answer_in_turns(pages: list[Page], how: str) -> None:
+    """Let several judges answer to the end, each whenever there is a question: one may wait for answers of another."""
+    end = time.monotonic() + PATIENCE
+    while not all(page.locator("#notice").is_visible() for page in pages):
+        assert time.monotonic() < end, "no verdict"
+        for page in pages:
+            if page.locator("#question").is_visible():
+                answer(page, how)
+        pages[0].wait_for_timeout(20)
 
 
 @pytest.mark.parametrize(("how", "size"), [("mouse", PHONE), ("keyboard", DESKTOP)])
@@ -123,6 +159,7 @@ def test_a_judge_for_whom_no_second_question_is_ready_asks_now_and_then(client: 
     assert answer(page, "keyboard")
     asked: list[str] = []
     page.on("request", lambda sent: asked.append(sent.url) if "/questions" in sent.url else None)
+    page.wait_for_event("request", lambda sent: "/questions" in sent.url)
     page.wait_for_timeout(2_000)  # while the last question is shown
     assert 1 <= len(asked) < 10
     answer_to_the_end(page, "keyboard")
@@ -134,23 +171,19 @@ def test_undo_takes_the_last_answer_back_until_it_was_evaluated(client: ServiceC
     page = visit(client.link(study))
     expect(page.locator("#question")).to_be_visible()
     first = page.locator("#cards").get_attribute("data-shown")
-    page.wait_for_timeout(130)
-    page.keyboard.press("ArrowLeft")
-    expect(page.locator("#cards")).not_to_have_attribute("data-shown", first)
+    wait_for_the_next_question(page)
+    press(page, "ArrowLeft")
     page.keyboard.press("u")
     expect(page.locator("#cards")).to_have_attribute("data-shown", first)
     expect(page.locator("#undo")).to_be_disabled()
-    page.wait_for_timeout(130)
-    page.keyboard.press("ArrowRight")
+    press(page, "ArrowRight")
     client.wait_until(study, "answers", 1)  # by itself, after a moment
     assert [said["winner"] for said in client.answers(study)] == ["b"]
     page.locator("#undo").click()
     expect(page.locator("#said")).to_contain_text("can no longer be undone")
     visit.expected("status of 409")
-    page.keyboard.press("ArrowUp")
-    page.wait_for_timeout(130)
-    page.keyboard.press("ArrowDown")
-    page.wait_for_timeout(130)
+    press(page, "ArrowUp")
+    press(page, "ArrowDown")
     answer(page, "keyboard")
     client.wait_until(study, "answers", 2)
     assert [said["winner"] for said in client.answers(study)][:3] == ["b", "tie", "skip"]
@@ -159,11 +192,8 @@ def test_undo_takes_the_last_answer_back_until_it_was_evaluated(client: ServiceC
 def test_two_judges_at_once(client: ServiceClient, visit: Any) -> None:
     study = client.study()
     pages = [visit(client.link(study, name), PHONE) for name in ("Ann", "Ben")]
-    for _ in range(60):
-        if False in [answer(page, "keyboard") for page in pages]:  # both have a turn
-            break
+    answer_in_turns(pages, "keyboard")
     for page in pages:
-        answer_to_the_end(page, "keyboard")
         expect(page.locator("#notice-title")).to_have_text("That is all, thank you!")
     assert client.result(study)["best"] == "sea"
     said = client.answers(study)
@@ -179,7 +209,7 @@ def test_three_visitors_join_by_the_shared_link(client: ServiceClient, visit: An
     board.locator("#phrase").fill("open the door")
     board.get_by_role("button", name="Open a shared link").click()
     expect(board.locator("#shared-link")).to_have_value(re.compile(f"/join/{study}#[a-z2-7]{{16}}$"))
-    assert board.locator("#shared-qr").evaluate("image => image.complete && image.naturalWidth > 0")
+    board.wait_for_function("() => document.getElementById('shared-qr').naturalWidth > 0")
     link = board.locator("#shared-link").input_value()
     pages = [visit(link, PHONE) for _ in range(3)]
     for page, name in zip(pages, ("Ann", "Ben", ""), strict=True):
@@ -199,11 +229,7 @@ def test_three_visitors_join_by_the_shared_link(client: ServiceClient, visit: An
     pages[2].goto(link)  # the same browser goes on as the same judge
     expect(pages[2].locator("#question")).to_be_visible()
     assert pages[2].url == mine
-    for _ in range(60):
-        if False in [answer(page, "keyboard") for page in pages]:
-            break
-    for page in pages:
-        answer_to_the_end(page, "keyboard")
+    answer_in_turns(pages, "keyboard")
     assert client.result(study)["best"] == "sea"
     assert sorted(judge["name"] for judge in client.ask("GET", f"/studies/{study}/judges")) == ["", "Ann", "Ben"]
     assert board.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -230,9 +256,6 @@ def test_long_markdown_scrolls_blind_and_a_comment_is_kept(client: ServiceClient
     expect(page.locator("#said")).to_have_text("Your comment is saved.")
     assert client.answers(study) == []
     page.locator("[data-answer=b]").click()
-    page.keyboard.press("ArrowUp")
-    page.wait_for_timeout(130)
-    page.keyboard.press("ArrowUp")
     client.wait_until(study, "comments", 1)
     board = visit(f"{client.base}/study/{study}#{TOKEN}")
     expect(board.locator("#comments")).to_contain_text("A and b are the same, <b>are they?</b>")
@@ -289,11 +312,13 @@ def test_four_pictures_are_ranked_by_touch_and_by_keyboard(client: ServiceClient
     page = visit(client.link(study), {"width": 390, "height": 844}, has_touch=True)
     expect(page.locator("#task")).to_have_text("Tap the best first, then the next best: 3 taps.")
     names = four(page)
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('#cards img')].every((one) => one.complete && one.naturalWidth === 300)"
+    )
     boxes = [page.locator("#cards .card").nth(place).bounding_box() for place in range(4)]
     assert all(
         box and box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["y"] + box["height"] <= 844 for box in boxes
     )
-    assert page.locator("#cards img").evaluate_all("all => all.every(one => one.complete && one.naturalWidth === 300)")
     cards = page.locator("#cards .card")
     cards.nth(2).tap()
     cards.nth(0).tap()
@@ -305,14 +330,13 @@ def test_four_pictures_are_ranked_by_touch_and_by_keyboard(client: ServiceClient
     expect(cards.nth(3)).to_have_attribute("data-rank", "")
     cards.nth(1).tap()
     shown = page.locator("#cards").get_attribute("data-shown")
+    wait_for_the_next_question(page)
     cards.nth(3).tap()
     expect(page.locator("#cards")).not_to_have_attribute("data-shown", shown)
     page.locator("#undo").tap()  # the whole answer, as long as it has not been evaluated
     expect(page.locator("#cards")).to_have_attribute("data-shown", shown)
     assert four(page) == names
-    for key in "3142"[:3]:
-        page.keyboard.press(key)
-    expect(page.locator("#cards")).not_to_have_attribute("data-shown", shown)
+    press(page, *"314")
     second = four(page)
     for key in "u2u431":  # u takes back the answer before, or the last digit
         page.keyboard.press(key)
@@ -333,7 +357,7 @@ def test_the_best_of_four_pictures_is_found(client: ServiceClient, visit: Any, f
     study = client.study(pictures(5), policy=None, assume="winner", show=4, answer=form, title="Which first?")
     page = visit(client.link(study), {"width": 390, "height": 844}, has_touch=True)
     for _ in range(80):
-        expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible(timeout=WAIT)
+        expect(page.locator("#question, #notice").locator("visible=true")).to_be_visible()
         if page.locator("#notice").is_visible():
             break
         names = four(page)
@@ -343,10 +367,7 @@ def test_the_best_of_four_pictures_is_found(client: ServiceClient, visit: Any, f
             if how == "keyboard":
                 page.keyboard.press(str(place + 1))
                 continue
-            try:
-                page.locator("#cards .card").nth(place).tap(timeout=1_000)
-            except TimeoutError:
-                assert page.locator("#notice").is_visible()  # it came in between
+            unless_over(page, page.locator("#cards .card").nth(place).tap)
         page.wait_for_function("before => cards.dataset.shown !== before || !notice.hidden", arg=shown)
     found = client.result(study)
     assert (found["best"], found["guarantee"]) == ("picture 0", "proved")
@@ -373,7 +394,7 @@ def test_answers_given_offline_are_kept_and_sent_later(client: ServiceClient, vi
     study = client.study()
     page = visit(client.link(study), PHONE)
     expect(page.locator("#question")).to_be_visible()
-    page.wait_for_timeout(300)  # the next question is there as well
+    wait_for_the_next_question(page)
     page.context.set_offline(True)
     page.wait_for_timeout(130)
     page.locator("[data-answer=a]").click()
@@ -421,7 +442,7 @@ def test_the_dashboard_moves_live(client: ServiceClient, visit: Any) -> None:
     page = visit(board.locator("#link").input_value(), PHONE)
     for _ in range(4):
         assert answer(page, "mouse")
-    expect(board.locator("#answers")).to_have_text("3")  # the fourth may still be undone
+    expect(board.locator("#answers")).to_have_text(re.compile("[34]"))  # the fourth may still be undone
     expect(board.locator("#claim")).to_contain_text("leads")
     before = board.locator("#evidence polyline").first.get_attribute("points")
     board.get_by_role("button", name="Pause").click()
@@ -449,7 +470,7 @@ def test_the_dashboard_moves_live(client: ServiceClient, visit: Any) -> None:
 
 
 def answer_to_the_end_after_a_break(page: Page) -> None:
-    expect(page.locator("#question")).to_be_visible(timeout=WAIT)
+    expect(page.locator("#question")).to_be_visible()
     answer_to_the_end(page, "keyboard")
 
 

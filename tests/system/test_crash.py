@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from running_service import PATIENCE
 from service_crash import crash
 
 
@@ -17,12 +18,15 @@ def test_no_acknowledged_answer_is_lost_when_processes_are_killed(database_url: 
 
 
 ORPHAN = """
-import os, signal, threading, time
+import os, signal, time
 from surepick.service.serve import ChildProcess, supervise
 if os.fork() == 0:
     os._exit(0)
-threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
-supervise([ChildProcess("sleeper", lambda: time.sleep(60))])
+def ends_the_service():
+    time.sleep(1.0)  # meanwhile the other process is found to have ended
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(600)
+supervise([ChildProcess("sleeper", ends_the_service)])
 print("ended well")
 """
 
@@ -30,5 +34,5 @@ print("ended well")
 @pytest.mark.posix
 def test_the_supervisor_survives_the_end_of_a_process_that_is_not_its_own() -> None:
     """The first process of a container inherits all orphans."""
-    done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout == "ended well\n", done.stderr

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -17,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 import sqlalchemy as sa
 import yaml
 
 from databases import fresh_database, postgres_folder
+from running_service import PATIENCE, free_port, kill_service
 from surepick.client import AdminClient, JudgeClient, ServiceUnreachable
 from surepick.store import Planner, open_database
 from surepick.store.schema import messages
@@ -35,12 +34,6 @@ TOKEN = "a token of the tests only"
 JUDGES = 4
 ANSWERS = 15
 """Before the backup, between it and the kill, and after that."""
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class Server:
@@ -63,18 +56,19 @@ class Server:
 
     def kill(self) -> None:
         """All processes at once."""
-        supervisor = psutil.Process(self.process.pid)
-        for process in [*supervisor.children(recursive=True), supervisor]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self.process.wait()
+        kill_service(self.process)
+
+    def stop(self) -> None:
+        """In good order: nothing is written afterwards, whereas the database may still work for one that was killed."""
+        self.process.terminate()
+        self.process.wait(PATIENCE)
 
 
 def wait_until_ready(url: str) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         with contextlib.suppress(httpx.HTTPError):
-            if httpx.get(f"{url}/ready", timeout=5).status_code == 200:
+            if httpx.get(f"{url}/ready", timeout=30).status_code == 200:
                 return
         time.sleep(0.1)
     raise TimeoutError(url)
@@ -90,8 +84,7 @@ def servers(postgres: str) -> Iterator[tuple[str, list[Server]]]:
             yield database, made
         finally:
             for server in made:
-                if server.process.poll() is None:
-                    server.kill()
+                server.kill()
 
 
 def judge(urls: list[str], token: str, stop: threading.Event, acknowledged: list[tuple[str, str]], seed: int) -> None:
@@ -120,7 +113,8 @@ def test_judges_use_two_servers_while_one_is_killed_and_a_backup_is_taken(
 ) -> None:
     database, (first, second) = servers
     with AdminClient(first.url, TOKEN) as admin:
-        study = admin.create_study("shoes", [str(number) for number in range(12)])
+        # However many answers there are before the end: no judge has had all questions, and nothing is decided.
+        study = admin.create_study("shoes", [str(number) for number in range(12)], delta=1e-9, repeats="independent")
         tokens = [admin.invite(study).token for _ in range(JUDGES)]
     stop, acknowledged = threading.Event(), list[tuple[str, str]]()
     urls = [first.url, second.url]
@@ -139,9 +133,10 @@ def test_judges_use_two_servers_while_one_is_killed_and_a_backup_is_taken(
     wait_for(acknowledged, len(acknowledged) + ANSWERS)
     stop.set()
     for person in people:
-        person.join()
+        person.join(PATIENCE)
+        assert not person.is_alive()
     wait_until_filed(second.url)
-    second.kill()
+    second.stop()
     assert_well(database, acknowledged)
     with fresh_database(postgres) as restored:
         subprocess.run([programs / "pg_restore", "-d", restored], check=True, input=dump)
@@ -165,7 +160,7 @@ def backup_under_load(
 
 
 def wait_for(acknowledged: list[tuple[str, str]], count: int) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while len(acknowledged) < count:
         assert time.monotonic() < end, f"only {len(acknowledged)} answers"
         time.sleep(0.02)
@@ -173,8 +168,8 @@ def wait_for(acknowledged: list[tuple[str, str]], count: int) -> None:
 
 def wait_until_filed(url: str) -> None:
     """An answer is acknowledged when it is stored; a planner files it a moment later."""
-    end = time.monotonic() + 120
-    while waiting := httpx.get(f"{url}/ready", timeout=30).json()["waiting"]:
+    end = time.monotonic() + PATIENCE
+    while waiting := httpx.get(f"{url}/ready", timeout=PATIENCE).json()["waiting"]:
         assert time.monotonic() < end, f"{waiting} answers are not filed"
         time.sleep(0.1)
 
@@ -206,10 +201,10 @@ def caddy(command: str, host: str, folder: Path, servers: str | None = None) -> 
 
 @needs_caddy
 def test_the_caddyfile_is_valid(tmp_path: Path) -> None:
-    assert caddy("validate", "surepick.example.org", tmp_path).wait(60) == 0, (tmp_path / "caddy.log").read_text()
+    assert caddy("validate", "surepick.example.org", tmp_path).wait(PATIENCE) == 0, (tmp_path / "caddy.log").read_text()
     assert "Valid configuration" in (tmp_path / "caddy.log").read_text()
     (tmp_path / "caddy.log").unlink()
-    assert caddy("adapt", "surepick.example.org", tmp_path).wait(60) == 0
+    assert caddy("adapt", "surepick.example.org", tmp_path).wait(PATIENCE) == 0
     dialled = re.findall(r'"dial":"(\w+):8000"', (tmp_path / "caddy.log").read_text())
     assert dialled == [name for name, service in COMPOSE["services"].items() if "build" in service]
 
@@ -227,11 +222,12 @@ def test_a_study_goes_on_through_the_proxy_when_a_server_is_killed(
             study = admin.create_study("shoes", list("abcd"), delta=0.01, repeats="independent")
             people = [clients.enter_context(admin.invite(study).connect()) for _ in range(2)]
             with httpx.stream(
-                "GET", f"{url}/studies/{study}/events", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30
+                "GET", f"{url}/studies/{study}/events", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE
             ) as live:
-                assert "event: study" in next(live.iter_text())  # not held back until the response ends
-            said = 0
+                assert "event: study" in live.iter_lines()  # which never end: it is not held back until they do
+            said, end = 0, time.monotonic() + PATIENCE
             while (result := admin.result(study))["status"] == "open":
+                assert time.monotonic() < end, f"not decided by {said} answers"
                 for person in people:
                     for question in person.questions().questions:
                         better = "a" if question.a.name < question.b.name else "b"  # type: ignore[union-attr]
@@ -244,7 +240,7 @@ def test_a_study_goes_on_through_the_proxy_when_a_server_is_killed(
             assert result["answers"] <= said
     finally:
         proxy.terminate()
-        proxy.wait(30)
+        proxy.wait(PATIENCE)
     wait_until_filed(second.url)
-    second.kill()
+    second.stop()
     assert_well(database, [])

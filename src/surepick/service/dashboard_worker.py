@@ -3,6 +3,10 @@
 None of it decides anything. It may take long, so it has processes of its own, on any number of machines; a lease on the
 study ensures that one of them computes. A forecast takes longest, so it has a process and a lease of its own. Results
 are derived from the log, so their commits need not wait for the disk.
+
+A study that somebody looks at has its insight computed again within seconds. Of the others it is computed when their
+log has doubled since, and once more at the end. Whoever opens a large one, which takes long, sees how it was lately; of
+a small one it is there in a moment.
 """
 
 import json
@@ -27,6 +31,9 @@ from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, messages, studi
 PAUSE_SECONDS = 1.0
 """Least time between two insights of a study; twice what the last one took if that is more."""
 
+UNWATCHED_ANSWERS, UNWATCHED_GROWTH = 50, 2.0
+"""A study that nobody looks at has an insight from this many answers on, and another when its log has grown as much."""
+
 LEASE_SECONDS = 600.0
 """A worker that has not finished after this long is taken for dead, and another one computes."""
 
@@ -50,26 +57,27 @@ FORECAST_FROM = 5
 
 
 def update_insights(database: Database) -> bool:
-    """Compute the insight of every study with new events; whether there was one."""
+    """Compute the insight of the study that needs it most; whether there was one."""
     clock = database.now
     with database.reading() as connection:
-        due = connection.execute(_insights_due, {"now": clock()}).all()
-    found = False
-    for row in due:
-        begun = clock()
-        if not _claim(database, INSIGHT_LEASE, row.id, begun):
-            continue
-        found = True
-        with database.reading() as connection:
-            session = log.replay(connection, row.id, row.phase)
-            pace = pace_of_judges(connection, row.id)
-        seen = json.dumps(insight(session) | {"at": begun, "pace": pace})
-        pause = max(PAUSE_SECONDS, 2 * (clock() - begun))
-        with database.writing(durable=False) as connection:
-            # Not if a new phase has begun: its insight must not be about the items of the old one.
-            same = (studies.c.id == row.id, studies.c.phase == row.phase)
-            INSIGHT_LEASE.release(connection, *same, until=clock() + pause, insight=seen, insight_head=row.head)
-    return found
+        now = database.now(connection)
+        due = connection.execute(
+            _insights_due, {"now": now, "growth": UNWATCHED_GROWTH, "least": UNWATCHED_ANSWERS}
+        ).all()
+    row = next((row for row in due if _claim(database, INSIGHT_LEASE, row.id, now)), None)
+    if row is None:
+        return False
+    begun = clock()
+    with database.reading() as connection:
+        session = log.replay(connection, row.id, row.phase)
+        pace = pace_of_judges(connection, row.id)
+    seen = json.dumps(insight(session) | {"at": begun, "pace": pace})
+    pause = max(PAUSE_SECONDS, 2 * (clock() - begun))
+    with database.writing(durable=False) as connection:
+        # Not if a new phase has begun: its insight must not be about the items of the old one.
+        same = (studies.c.id == row.id, studies.c.phase == row.phase)
+        INSIGHT_LEASE.release(connection, *same, until=clock() + pause, insight=seen, insight_head=row.head)
+    return True
 
 
 def insight(session: Session) -> dict[str, Any]:
@@ -194,10 +202,20 @@ _said = (
     .order_by(messages.c.id)
 )
 
+_watched = studies.c.watched_until > sa.bindparam("now")
+_has_grown = sa.and_(
+    studies.c.answers >= sa.bindparam("least"), studies.c.head >= sa.bindparam("growth") * studies.c.insight_head
+)
+
 _insights_due = (
     sa.select(studies.c.id, studies.c.phase, studies.c.head)
-    .where(studies.c.head != studies.c.insight_head, INSIGHT_LEASE.available, studies.c.state != "archived")
-    .order_by(studies.c.insight_until)
+    .where(
+        studies.c.head != studies.c.insight_head,
+        INSIGHT_LEASE.available,
+        studies.c.state != "archived",
+        sa.or_(_watched, _has_grown, studies.c.decided.is_not(None), studies.c.state == "closed"),
+    )
+    .order_by(sa.case((_watched, 0), else_=1), studies.c.insight_until)
 )
 
 _forecasts_due = (

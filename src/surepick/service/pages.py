@@ -221,6 +221,7 @@ def change_page(request: Request, study: StudyId, service: ServiceDep) -> Respon
 @router.get("/study/{study}/result", dependencies=_for_admin)
 def result_page(request: Request, study: StudyId, service: ServiceDep) -> Response:
     """The result as a page to print."""
+    studies.look_at(service.database, study)
     with service.database.reading() as connection:
         sheet = result_sheet(connection, study, service.clock())
     return templates.TemplateResponse(request, "result.html", sheet)

@@ -65,8 +65,8 @@ SURVEY_SECONDS = 1.0
 SHARE_SECONDS = 0.1
 """How long it plans such studies before it looks again whether somebody waits."""
 
-BACKGROUND_NICENESS = 5
-"""Of the processes whose work nobody waits for."""
+BACKGROUND_NICENESS = 19
+"""Of the processes whose work nobody waits for: on a busy machine they get a few hundredths of a processor."""
 
 END_SECONDS = 4.0
 """How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""

@@ -166,6 +166,7 @@ def list_studies(member: AdminMember, service: ServiceDep, archived: bool = Fals
 @router.get("/studies/{study}")
 def show_study(study: StudyId, service: ServiceDep) -> dict[str, Any]:
     """A study as it stands."""
+    studies.look_at(service.database, study)
     with service.database.reading() as connection:
         found = views.summary(connection, studies.get(connection, study))
         items = studies.items_of(connection, study)
@@ -234,6 +235,7 @@ async def live(study: StudyId, request: Request, service: ServiceDep) -> EventSo
 
 
 def _summary(service: Service, study: str) -> dict[str, Any]:
+    studies.look_at(service.database, study)
     with service.database.reading() as connection:
         return views.summary(connection, studies.get(connection, study))
 

@@ -71,6 +71,7 @@ studies = sa.Table(
     sa.Column("insight", sa.Text, comment="JSON: scores, checks, judges, for the dashboard."),
     sa.Column("insight_head", sa.Integer, nullable=False, comment="Events in the log when it was computed."),
     sa.Column("insight_until", sa.Float, nullable=False, comment="No new insight is computed before this time."),
+    sa.Column("watched_until", sa.Float, nullable=False, comment="Until then its insight is kept up to date."),
     sa.Column("forecast", sa.Text, comment="JSON: simulated number of answers left after `at`."),
     sa.Column("forecast_until", sa.Float, nullable=False, comment="No new forecast is computed before this time."),
     sa.Column("notice", sa.Text, nullable=False, comment="Why planning cannot go on, as a sentence; usually empty."),
@@ -167,12 +168,13 @@ questions = sa.Table(
     sa.UniqueConstraint("study", "phase", "number"),
 )
 
-sa.Index(
-    "questions_ready",
+sa.Index(  # few, however many questions a study has had
+    "questions_open",
     questions.c.study,
+    questions.c.phase,
     questions.c.number,
-    sqlite_where=questions.c.judge.is_(None),
-    postgresql_where=questions.c.judge.is_(None),
+    sqlite_where=questions.c.answered.is_(False),
+    postgresql_where=questions.c.answered.is_(False),
 )
 sa.Index("questions_had", questions.c.study, questions.c.judge, questions.c.measurement)
 sa.Index(

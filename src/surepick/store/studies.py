@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.session.repeats import Repeats
 from surepick.store import log, systems
-from surepick.store.database import Conflict, NotFound, lock_studies
+from surepick.store.database import UNAVAILABLE, Conflict, Database, NotFound, lock_studies
 from surepick.store.members import DEFAULT_PROJECT
 from surepick.store.plannable import require_plannable, require_size
 from surepick.store.schema import (
@@ -45,6 +46,9 @@ CHANGES: dict[State, tuple[State, ...]] = {
     "archived": ("closed",),
 }
 """What a study's state can become."""
+
+WATCHED_SECONDS = 60.0
+"""How long the insight of a study is kept up to date after somebody has looked at it."""
 
 FORGOTTEN = "deleted-"
 """How pseudonyms of judges whose data were deleted begin; ids are shorter and drawn at random."""
@@ -223,6 +227,7 @@ def create(
             answers=0,
             insight_head=0,
             insight_until=0.0,
+            watched_until=0.0,
             forecast_until=0.0,
             notice="",
             planner_until=0.0,
@@ -253,6 +258,16 @@ def get(connection: sa.Connection, study: str) -> sa.RowMapping:
     if row is None:
         raise NotFound(f"There is no study {study!r}.")
     return row
+
+
+def look_at(database: Database, study: str) -> None:
+    """Somebody looks at the study: its insight is kept up to date for a while."""
+    with database.reading() as connection:
+        watched, now = get(connection, study)["watched_until"], database.now(connection)
+    if watched < now + WATCHED_SECONDS / 2:  # dashboards ask every second; one write a while is enough
+        with suppress(*UNAVAILABLE), database.writing(durable=False) as connection:
+            looked = sa.update(studies).where(studies.c.id == study)
+            connection.execute(looked.values(watched_until=now + WATCHED_SECONDS))
 
 
 def titles(connection: sa.Connection, ids: Collection[str]) -> dict[str, str]:

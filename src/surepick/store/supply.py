@@ -91,11 +91,12 @@ def judges_present(connection: sa.Connection, study: str, phase: int, now: float
     """Who is there, what they have had, and what they wait for; `session` knows what they answered."""
     known = {"the_study": study, "the_phase": phase}
     present = connection.execute(_present_judges, known | _recently(now)).all()
-    taken: dict[str, set[int]] = {}
+    not_answered = connection.execute(_not_answered, known).all()
+    ready = [row for row in not_answered if row.judge is None]
+    taken: dict[str | None, set[int]] = {}
     if not session.problem.inputs:  # the same pair on another input is another question
-        for judge, measurement in connection.execute(_taken, known):
-            taken.setdefault(judge, set()).add(measurement)
-    ready = connection.execute(_unclaimed, known).all()
+        for row in not_answered:
+            taken.setdefault(row.judge, set()).add(row.measurement)
     had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
     if session.problem.show > 2:  # two items that a judge was shown together are not to be shown together again
         for judge, mine in had.items():
@@ -138,15 +139,14 @@ _with_expired = (
 )
 
 _waits = sa.and_(
-    judges.c.wanted > 0,
+    judges.c.wanted > sa.literal_column("0"),  # not a parameter: only so is it seen to be the condition of an index
     judges.c.wanted_at > sa.bindparam("wished_since"),
     judges.c.revoked.is_(False),
     judges.c.exhausted.is_(False),
 )
 
 _with_waiting = (
-    sa.select(judges.c.study)
-    .distinct()
+    sa.select(judges.c.study)  # SQLite would read all judges in the order of their studies for a DISTINCT
     .join(studies, studies.c.id == judges.c.study)
     .where(_waits, _askable, PLANNER_LEASE.available)
 )
@@ -191,18 +191,13 @@ _present_judges = (
     )
     .order_by(judges.c.id)
 )
-_taken = sa.select(questions.c.judge, questions.c.measurement).where(
-    questions.c.study == sa.bindparam("the_study"),
-    questions.c.phase == sa.bindparam("the_phase"),
-    questions.c.judge.is_not(None),
-    questions.c.answered.is_(False),
-)
-_unclaimed = (
-    sa.select(questions.c.number, questions.c.measurement, questions.c.planned)
+# Those with a judge and those without are told apart afterwards: for a condition on the judge SQLite would read all
+# questions that the study ever had.
+_not_answered = (
+    sa.select(questions.c.number, questions.c.measurement, questions.c.planned, questions.c.judge)
     .where(
         questions.c.study == sa.bindparam("the_study"),
         questions.c.phase == sa.bindparam("the_phase"),
-        QUESTION_LEASE.never_claimed,
         questions.c.answered.is_(False),
     )
     .order_by(questions.c.number)

@@ -1,6 +1,6 @@
 // Changes with consequences: items added or removed during a study, a judge's data deleted.
 
-import { find, request } from "./common.js";
+import { find, onSubmit, request } from "./common.js";
 
 const api = `/studies/${find("study").dataset.study}`;
 
@@ -17,9 +17,8 @@ function item(line) {
 }
 
 /** Run `action` when the form is sent, and show the server's sentence if it refuses. */
-function onSubmit(form, action) {
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+function carryOut(form, action) {
+  onSubmit(form, async () => {
     const shown = form.querySelector(".error");
     shown.textContent = "";
     try {
@@ -30,14 +29,14 @@ function onSubmit(form, action) {
   });
 }
 
-onSubmit(find("items"), async () => {
+carryOut(find("items"), async () => {
   const add = find("add").value.split("\n").map((line) => line.trim()).filter(Boolean).map(item);
   const remove = [...find("items").querySelectorAll("[name=remove]:checked")].map((box) => box.value);
   await request("POST", `${api}/items`, { body: { add, remove } });
   location.assign(`/study/${find("study").dataset.study}`);
 });
 
-onSubmit(find("judge"), async () => {
+carryOut(find("judge"), async () => {
   const { consequence } = await request("DELETE", `${api}/judges/${find("who").value}`);
   find("who").selectedOptions[0].remove();
   find("judge").reset();

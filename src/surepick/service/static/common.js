@@ -23,6 +23,15 @@ export async function request(method, path, { body, token, keepalive = false } =
 
 export const find = (id) => document.getElementById(id);
 
+/** Run `action` instead of sending the form. Until then it is inert: the browser would send it, and nothing would happen. */
+export function onSubmit(form, action) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    action(event);
+  });
+  form.inert = false;
+}
+
 /** An element with attributes and children; text is never taken for HTML. */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);

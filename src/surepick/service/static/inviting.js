@@ -1,6 +1,6 @@
 // The dashboard's panel for inviting: the shared link, personal links, and many of them from a file.
 
-import { find, request } from "./common.js";
+import { find, onSubmit, request } from "./common.js";
 
 /** Set the panel up. `attempt` runs a request and shows why it was refused; `changed` is called when judges were added. */
 export function inviting(api, attempt, changed) {
@@ -35,8 +35,7 @@ export function inviting(api, attempt, changed) {
     find("link").select();
   }
 
-  find("share").addEventListener("submit", async (event) => {
-    event.preventDefault();
+  onSubmit(find("share"), async () => {
     const body = { most: Number(find("most").value), phrase: find("phrase").value };
     if (await attempt(() => request("PUT", `${api}/shared-link`, { body }))) await refresh();
   });
@@ -45,8 +44,7 @@ export function inviting(api, attempt, changed) {
     if (await attempt(() => request("DELETE", `${api}/shared-link`))) await refresh();
   });
 
-  find("invite").addEventListener("submit", async (event) => {
-    event.preventDefault();
+  onSubmit(find("invite"), async () => {
     const made = await attempt(() => request("POST", `${api}/judges`, { body: { name: find("name").value.trim() } }));
     if (!made) return;
     find("name").value = "";

@@ -1,6 +1,6 @@
 // The page of a shared link: a visitor becomes a judge, or goes on as the judge they are in this browser.
 
-import { Refused, backoff, find, request, sleep } from "./common.js";
+import { Refused, backoff, find, onSubmit, request, sleep } from "./common.js";
 
 const form = find("join");
 const path = `/join/${form.dataset.study}`;
@@ -32,8 +32,7 @@ async function start() {
   find("name").focus();
 }
 
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
+onSubmit(form, async () => {
   find("error").textContent = "";
   const body = { name: find("name").value.trim(), phrase: find("phrase").value };
   try {

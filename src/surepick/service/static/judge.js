@@ -127,6 +127,7 @@ async function checkPaused() {
 function show() {
   showProgress();
   if (ended) return;
+  find("cards").dataset.held = held.length;
   const question = paused ? null : held[0];
   const done = exhausted && !question && !paused;
   find("question").hidden = !question;

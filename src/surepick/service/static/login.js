@@ -1,6 +1,6 @@
 // Exchanges the admin's token, typed or behind the # of the address that `surepick serve` prints, for a cookie.
 
-import { find, request } from "./common.js";
+import { find, onSubmit, request } from "./common.js";
 
 async function login(token) {
   try {
@@ -11,10 +11,7 @@ async function login(token) {
   }
 }
 
-find("login").addEventListener("submit", (event) => {
-  event.preventDefault();
-  login(find("token").value.trim());
-});
+onSubmit(find("login"), () => login(find("token").value.trim()));
 
 if (location.hash.length > 1) {
   const token = location.hash.slice(1);

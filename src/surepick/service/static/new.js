@@ -1,6 +1,6 @@
 // The form of a new study.
 
-import { find, request } from "./common.js";
+import { find, onSubmit, request } from "./common.js";
 
 /** The settings for a kind of question: yes/no about items, or a form of answer to a comparison. */
 function questions(kind) {
@@ -47,8 +47,7 @@ function create() {
   return request("POST", "/studies", { body: { ...settings(), items: names.map((name) => ({ name })) } });
 }
 
-find("new").addEventListener("submit", async (event) => {
-  event.preventDefault();
+onSubmit(find("new"), async (event) => {
   const button = event.submitter ?? find("new").querySelector("button");
   button.disabled = true;
   try {
