@@ -188,3 +188,16 @@ def test_draws_are_kept_between_questions_while_they_are_effective():
         state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(PROBLEM, [won]))
     assert 1 < drawn < 0.7 * state.asked
     assert sizes <= {DRAWS, MORE_DRAWS}
+
+
+def test_questions_with_a_certain_answer_are_not_asked():
+    """Where most answers are certain, sums of their probabilities round to more than one."""
+    mean = np.array([[40.0, 39.0, 0.0, -40.0, -80.0]])
+    population = Population(PROBLEM.names, ScorePrior(mean, np.eye(5)[None], np.zeros(1)), "people who know")
+    policy = Posterior(population=population, budget=30)
+    state, rng = policy.start(PROBLEM), np.random.default_rng(2)
+    for _ in range(8):
+        plan = policy.plan(state, rng)
+        assert isinstance(plan, Plan)
+        assert PROBLEM.about[plan.measurements[0]].tolist() == [0, 1]
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(PROBLEM, [len(state.stages) % 2]))

@@ -79,6 +79,7 @@ def _information(chances: Floats, best: Integers, draws: Draws) -> Floats:
 
 
 def _entropy(p: Floats) -> Floats:
+    p = np.clip(p, 0.0, 1.0)  # sums in single precision may exceed one
     return np.asarray(entr(p) + entr(1 - p))
 
 
