@@ -6,6 +6,7 @@ is weighted by what the posterior is there, so the approximation costs effective
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -408,6 +409,51 @@ class ScorePosterior:
         logs = np.array([self._proposal.log_ratios(prior, g, gaps)[0] for g in components])
         dense = prior.log_weights + np.array([prior.log_density(g, scores) for g in components])
         return logs + self._log_likelihood(gaps)[0], np.asarray(np.exp(dense - _log_sum(dense)))
+
+
+@dataclass(frozen=True, eq=False)
+class PeoplesAnswers:
+    """Comparisons of many people, people × questions: items, wins and losses of the first; no answers fill rows up."""
+
+    first: Integers
+    second: Integers
+    wins: Floats
+    losses: Floats
+
+    @classmethod
+    def of(cls, people: Sequence[Sequence[tuple[int, int, int, int]]]) -> "PeoplesAnswers":
+        """Of people with rows of first item, second item, wins and losses of the first."""
+        table = np.zeros((len(people), max(map(len, people)), 4), dtype=np.int64)
+        table[:, :, 1] = 1  # any two items do where there are no answers
+        for number, person in enumerate(people):
+            table[number, : len(person)] = person
+        first, second, wins, losses = np.moveaxis(table, -1, 0)
+        return cls(first, second, wins.astype(np.float64), losses.astype(np.float64))
+
+    def approximated(
+        self, mean: Floats, covariance: Floats, sites: Floats | None = None, *, sweeps: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Means and covariances of all people's scores ~ N(mean, covariance), and the sites they come from.
+
+        Rounds of expectation propagation over all questions at once, from these `sites` or from none; a round costs
+        O(people·items²·(items + questions)).
+        """
+        shown = np.eye(len(mean))[self.first] - np.eye(len(mean))[self.second]
+        precision = np.linalg.inv(covariance)
+        sites = np.zeros((*self.wins.shape, 2)) if sites is None else sites
+        for sweep in range(sweeps + 1):
+            weighted = shown * sites[..., :1]
+            covariances = np.linalg.inv(precision + shown.transpose(0, 2, 1) @ weighted)
+            shifts = precision @ mean + np.einsum("pqi,pq->pi", shown, sites[..., 1])
+            means = np.einsum("pij,pj->pi", covariances, shifts)
+            if sweep < sweeps:
+                rows = np.arange(len(means))[:, None]
+                # The diagonal of covariances between the gaps of the questions.
+                variance = np.einsum("pqi,pqi->pq", shown @ covariances, shown)
+                gaps = means[rows, self.first] - means[rows, self.second]
+                found = _matched(gaps, np.maximum(variance, 1e-12), sites, self.wins, self.losses)[0]
+                sites = (1 - DAMPING) * sites + DAMPING * found
+        return means, np.asarray(covariances, dtype=np.float64), sites
 
 
 def _log_sum(logs: Floats) -> Floats:

@@ -58,8 +58,8 @@ class StudySettings(Strict):
     assume: Annotated[
         Literal["winner", "features", "population"] | None,
         Field(
-            description="The claim that ends the study; by default winner for comparisons, else features. population is "
-            "about one person, drawn from the usual population: for a study with one judge."
+            description="The claim that ends the study; by default winner for comparisons, else features. The claim "
+            "population is about one person, drawn from the usual population: for a study with one judge."
         ),
     ] = None
     repeats: Annotated[
