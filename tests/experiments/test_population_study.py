@@ -12,6 +12,7 @@ def _small(monkeypatch):
     monkeypatch.setattr(population, "COLOURS", 8)
     monkeypatch.setattr(population, "MOST", 25)
     monkeypatch.setattr(population, "BLOCK", 2)
+    monkeypatch.setattr(population, "ALIKE_BLOCK", 2)
     monkeypatch.setattr(population, "EARLIER", 6)
     monkeypatch.setattr(population, "ANSWERS", 10)
 
@@ -25,6 +26,7 @@ def test_every_setting_is_counted(tmp_path):
     assert {setting for setting, _ in cells} == set(settings)
     assert (population.ALIKE, "learned") in cells
     assert all(row["questions"] <= 25 for row in rows)
+    assert all(row["bound"] > 1 for row in rows)  # no weight exceeds it, so the mean weight does not
     assert all(row["gap"] == 0 and row["wrong"] == row["decided"] for row in rows if row["setting"] == population.TIED)
     assert all(abs(row["gap"] - 0.05) < 1e-9 for row in rows if row["setting"] == population.HAIRLINE)
     assert study.draw(rows, summary, tmp_path)[0].stat().st_size > 1000

@@ -1,5 +1,6 @@
 """The posterior of scores by weighted draws, against sums over a grid of scores."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -124,3 +125,43 @@ def test_no_question_counts_for_more_than_its_answers():
     assert np.all(result.sites[..., 0] <= (result.wins + result.losses) / 4 + 1e-12)
     assert np.all(np.linalg.eigvalsh(result.covariance) > 0)
     assert result.draws(2000, rng).effective > 100
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_no_weight_exceeds_the_bound(name):
+    """Far out, where only the moved prior has draws, the weights come close to it; a smaller bound would be wrong."""
+    result = posterior(ANSWERS[name])
+    near = result.draws(40_000, np.random.default_rng(5))
+    far = np.random.default_rng(6).normal(size=(300, 3)) * 40
+    logs = np.concatenate([near.log_weights, *(result.log_weights_at(scores)[0] for scores in far)])
+    assert logs.max() <= result.log_bound + 1e-9
+    assert result.log_bound - near.log_evidence < np.log(2_000)
+    if name == "all alike":  # a taste that agrees with all answers, far from the others
+        peak = np.max([result.log_weights_at(np.array([v, -v, -v]))[0].max() for v in np.linspace(0, 20, 81)])
+        assert peak > result.log_bound - 5
+
+
+def test_draws_weighted_again_are_draws_of_the_new_posterior():
+    before = posterior(ANSWERS["one win"])
+    after = posterior([*ANSWERS["one win"], (1, 2, 3, 1)])
+    again = after.weighted(before.draws(40_000, np.random.default_rng(7)))
+    fresh = after.draws(40_000, np.random.default_rng(8))
+    assert again.log_evidence == pytest.approx(
+        fresh.log_evidence, abs=6 * (again.evidence_error + fresh.evidence_error)
+    )
+    error = 6 / np.sqrt(min(again.effective, fresh.effective))
+    best = [np.bincount(np.argmax(draws.scores, axis=1), draws.weights, 3) for draws in (again, fresh)]
+    assert best[0] == pytest.approx(best[1], abs=0.5 * error)
+    stale = before.draws(40_000, np.random.default_rng(7))  # the negative control
+    assert abs(stale.log_evidence - fresh.log_evidence) > 0.5
+
+
+def test_the_likelihood_of_a_thousand_questions_does_not_overflow():
+    rng = np.random.default_rng(4)
+    prior = ScorePrior(np.zeros((1, 60)), np.eye(60)[None], np.zeros(1))
+    pairs = np.array([(i, j) for i in range(60) for j in range(i)])[:1500]
+    won = rng.integers(0, 2, len(pairs)).astype(np.float64)
+    result = replace(ScorePosterior.of(prior), pairs=pairs, wins=won, losses=1 - won)
+    scores = np.zeros((60, 2))
+    found = result._log_likelihood(result._gaps(scores))
+    assert found == pytest.approx(-1500 * np.log(2))

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from surepick.errors import InvalidInput
-from surepick.glm.score_posterior import ScorePrior
+from surepick.glm.score_posterior import PeoplesAnswers, ScorePosterior, ScorePrior
 from surepick.identify import Population, Posterior, Problem
 from surepick.identify.population import SPREADS
 from surepick.identify.population_learning import learn_scores
@@ -47,8 +47,28 @@ def test_a_common_taste_is_learned(learned):
     assert np.corrcoef(mean, COMMON)[0, 1] > 0.95
     assert "24 people" in learned.source
     assert np.exp(learned.prior.log_weights).sum() == pytest.approx(1.0)
-    # What people have besides is less than what they have in common.
-    assert np.trace(learned.prior.covariance[0]) / 8 < 4.0
+    # What people have besides is less than what they have in common; a score that all items share does not show.
+    centring = np.eye(8) - 1 / 8
+    assert np.trace(centring @ learned.prior.covariance[0] @ centring) / 8 < 4.0
+
+
+def test_all_people_at_once_agree_with_one_after_the_other():
+    """Expectation propagation has one fixed point, however many questions are changed at a time."""
+    usual, rng = Population.usual(PROBLEM).prior, np.random.default_rng(6)
+    prior = ScorePrior(usual.mean[[1]], usual.covariance[[1]], np.zeros(1))
+    people = [
+        [(int(a), int(b), int(rng.integers(3)), 1) for a, b in (rng.choice(8, 2, replace=False) for _ in range(count))]
+        for count in (3, 12)
+    ]
+    means, covariances, _ = PeoplesAnswers.of(people).approximated(prior.mean[0], prior.covariance[0], sweeps=30)
+    for person, mean, covariance in zip(people, means, covariances, strict=True):
+        exact = ScorePosterior.of(prior)
+        for answer in person:
+            exact = exact.update(*answer)
+        draws = exact.draws(60_000, np.random.default_rng(1))
+        assert draws.weights @ draws.scores == pytest.approx(mean, abs=0.15)
+        spread = np.sqrt(draws.weights @ (draws.scores - draws.weights @ draws.scores) ** 2)
+        assert np.sqrt(np.diag(covariance)) == pytest.approx(spread, rel=0.05)
 
 
 def test_learning_predicts_people_left_out_better_only_where_there_is_something_to_learn():

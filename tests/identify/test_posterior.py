@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from surepick.errors import InvalidInput
 from surepick.glm.score_posterior import ScorePrior
-from surepick.identify import Population, Posterior, Problem, Status, Winner
-from surepick.identify.posterior import CUT_SHARE, LOOKS_SHARE
+from surepick.identify import Plan, Population, Posterior, Problem, Status, Winner
+from surepick.identify.posterior import CUT_SHARE, DRAWS, LOOKS_SHARE, MORE_DRAWS
 from surepick.registry import policy_from_json
 from surepick.session import Session
 from surepick_experiments.studies.population import search
@@ -172,3 +172,32 @@ def test_a_judge_is_not_asked_the_same_twice():
 def test_it_takes_far_fewer_questions_than_a_proof_for_everybody():
     scores = FEATURES @ [3.0, -2.0]
     assert searched(Posterior(), scores, 2).questions < 0.6 * searched(Winner(), scores, 2).questions
+
+
+def test_draws_are_kept_between_questions_while_they_are_effective():
+    policy, scores = Posterior(budget=60), np.array([3.0, 2.5, -1.0, -2.0, 0.0])
+    rng, state = np.random.default_rng(1), policy.start(PROBLEM)
+    drawn, sizes = 0, set()
+    while isinstance(plan := policy.plan(state, rng), Plan):
+        before = state.evaluated.pool
+        drawn += before is None or state.evaluated.draws.scores is not before.scores
+        sizes.add(len(state.evaluated.draws.weights))
+        assert state.evaluated.draws.effective >= 0.05 * len(state.evaluated.draws.weights)
+        first, second = PROBLEM.about[plan.measurements[0]]
+        won = int(rng.random() < 1 / (1 + np.exp(scores[second] - scores[first])))
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(PROBLEM, [won]))
+    assert 1 < drawn < 0.7 * state.asked
+    assert sizes <= {DRAWS, MORE_DRAWS}
+
+
+def test_questions_with_a_certain_answer_are_not_asked():
+    """Where most answers are certain, sums of their probabilities round to more than one."""
+    mean = np.array([[40.0, 39.0, 0.0, -40.0, -80.0]])
+    population = Population(PROBLEM.names, ScorePrior(mean, np.eye(5)[None], np.zeros(1)), "people who know")
+    policy = Posterior(population=population, budget=30)
+    state, rng = policy.start(PROBLEM), np.random.default_rng(2)
+    for _ in range(8):
+        plan = policy.plan(state, rng)
+        assert isinstance(plan, Plan)
+        assert PROBLEM.about[plan.measurements[0]].tolist() == [0, 1]
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(PROBLEM, [len(state.stages) % 2]))

@@ -42,6 +42,17 @@ def test_a_study_that_assumes_only_a_winner_is_certified_and_chained(service: In
     assert checked.link in events
 
 
+def test_one_persons_favourite_is_found_by_the_claim_about_a_population(service: InProcessService) -> None:
+    one, other = (service.begin(delta=0.2, assume=claim, repeats="independent") for claim in ("population", "winner"))
+    for study_id in (one, other):
+        service.judge(study_id).work()
+    result, winner = (service.get(f"/studies/{study_id}/result") for study_id in (one, other))
+    assert (result["policy"], result["best"], result["status"]) == ("posterior", "red", "certain")
+    assert any("Tastes are drawn from this population" in sentence for sentence in result["assumptions"])
+    assert result["questions"] < winner["questions"]
+    assert well(service)
+
+
 def test_a_judge_answers_to_the_verdict(service: InProcessService) -> None:
     one = service.begin(delta=0.2)
     assert service.get(f"/studies/{one}/result")["status"] == "open"

@@ -6,7 +6,8 @@ people, each with 40 answers. "opposite" people have the opposite taste of the e
 usual people whose two best items are moved to a gap of .05, and to none, where any verdict counts as wrong.
 
 `too_rare` is the probability that a search ended where draws at the person's own taste are too rare for its proof,
-condition (N) of docs/population.md: here the taste is known.
+condition (N) of docs/population.md: here the taste is known. `bound` is how many mean weights the bound of Lemma 2
+is at the end of a search: with a cut there, nothing would have to be assumed of the draws.
 """
 
 import math
@@ -32,7 +33,7 @@ MOST = 200
 """Questions after which a person is given up."""
 
 USUAL, ALIKE, OPPOSITE, HAIRLINE, TIED = "usual", "alike", "opposite", "hairline", "tied"
-SHARE_OF_RUNS = {USUAL: 1.0, ALIKE: 0.1, OPPOSITE: 0.05, HAIRLINE: 0.05, TIED: 0.05}
+SHARE_OF_RUNS = {USUAL: 1.0, ALIKE: 0.05, OPPOSITE: 0.025, HAIRLINE: 0.05, TIED: 0.05}
 GAPS = {HAIRLINE: 0.05, TIED: 0.0}
 
 EARLIER, ANSWERS = 40, 40
@@ -41,16 +42,21 @@ EARLIER, ANSWERS = 40, 40
 COMMON, OWN = 4.0, 2.0
 """Spread of the taste that people who are alike share, and of what each has besides."""
 
-BLOCK = 5
+BLOCK, ALIKE_BLOCK = 5, 10
+"""People per task; those who are alike share a world, where learning the population takes as long as ten searches."""
 
 
 def tasks(options: Options) -> list[Params]:
     """Blocks of people; 2,000 usual people by default, and fewer of the others."""
     runs = options.runs or 2000
-    counts = {setting: max(1, round(share * runs / BLOCK)) for setting, share in SHARE_OF_RUNS.items()}
+    counts = {setting: max(1, round(share * runs / _block(setting))) for setting, share in SHARE_OF_RUNS.items()}
     every = [(number / count, setting, number) for setting, count in counts.items() for number in range(count)]
     # All settings advance together, so that a study that is stopped has some people of each.
     return [{"setting": setting, "block": number} for _, setting, number in sorted(every)]
+
+
+def _block(setting: str) -> int:
+    return ALIKE_BLOCK if setting in (ALIKE, OPPOSITE) else BLOCK
 
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
@@ -59,7 +65,7 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
     if setting in (ALIKE, OPPOSITE):
         problem, people, earlier = _alike(rng)
         learned = Population.learn(problem, earlier)
-        newcomers = people.sample(BLOCK, rng)
+        newcomers = people.sample(ALIKE_BLOCK, rng)
         if setting == OPPOSITE:
             newcomers = newcomers - 2 * people.prior.mean[0]
         for scores in newcomers:
@@ -111,6 +117,7 @@ def _row(setting: str, assumed: str, problem: Problem, scores: Floats, populatio
         "wrong": decided and (behind > 0 or setting == TIED),
         "behind": behind,
         "too_rare": too_rare(state, scores) if decided else 0.0,
+        "bound": math.exp(min(state.posterior.log_bound - state.draws.log_evidence, 700.0)),
     }
 
 
@@ -157,6 +164,7 @@ def summarise(rows: list[Row]) -> dict[str, Any]:
                 "wrong_low": low,
                 "wrong_high": high,
                 "too_rare": float(np.mean([row["too_rare"] for row in group])),
+                "bound": float(np.median([row["bound"] for row in group if row["decided"]] or [0.0])),
             }
         )
     return {"cells": cells}

@@ -6,12 +6,12 @@ is weighted by what the posterior is there, so the approximation costs effective
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import log_expit
+from scipy.special import entr, log_expit, xlogy
 
 from surepick._arrays import Floats, Integers
 from surepick.glm.item_scores import posterior_mode
@@ -20,8 +20,11 @@ from surepick.glm.loss import probability_of_yes
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """Gauss and Hermite's rule for integrals over a gap: accurate enough for an approximation."""
 
-FROM_PRIOR = 0.1
-"""Share of draws from the prior itself: no weight exceeds ten times the likelihood, so their variance is finite."""
+WIDE = 0.2
+"""Share of draws from the prior moved to the mode: no weight exceeds a bound that is known (`_Proposal.log_bound`)."""
+
+NEWTON_STEPS, FARTHEST, NEAR = 12, 3.0, 0.05
+"""Of the modes: steps, how far one may change a gap, and the change at which they are near enough."""
 
 TEMPERED = 0.8
 """Share of the answers' precision in what draws come from: its tails are then wider than those of the posterior."""
@@ -37,6 +40,9 @@ LIKELY = 1e-3
 
 EVEN_SHARE = 0.005
 """Share of draws divided evenly between the components, however unlikely they are by the approximation."""
+
+FACTORS = 1000
+"""Numbers of at most 2 that are multiplied at a time: their product is below the largest float."""
 
 LEAST_SITE = 1e-9
 """Precision of a question that says nothing about the gap."""
@@ -64,18 +70,14 @@ class ScorePrior:
         return np.asarray(np.linalg.inv(self.covariance))
 
     @cached_property
-    def whiteners(self) -> Floats:
-        """Upper triangular R with R Rᵀ the precision: (s − m)R has independent coordinates of variance one."""
-        return np.asarray(np.linalg.inv(self.roots).transpose(0, 2, 1))
-
-    @cached_property
     def log_norms(self) -> Floats:
         """Logarithms of the components' densities at their means, without the factor (2π)^(−items/2)."""
         return np.asarray(-np.sum(np.log(np.einsum("gii->gi", self.roots)), axis=1))
 
-    def log_density(self, g: int, scores: Floats) -> Floats:
-        """Of component g at every row of scores, without the factor (2π)^(−items/2)."""
-        return np.asarray(self.log_norms[g] - 0.5 * _squares((scores - self.mean[g]) @ self.whiteners[g]))
+    def log_density(self, g: int, scores: Floats) -> float:
+        """Of component g at these scores, without the factor (2π)^(−items/2)."""
+        away = scores - self.mean[g]
+        return float(self.log_norms[g] - 0.5 * away @ self.precision[g] @ away)
 
     def sample(self, count: int, rng: np.random.Generator) -> Floats:
         """Tastes of this many people, one row each."""
@@ -92,6 +94,8 @@ class Draws:
     """Draws × items."""
     log_weights: Floats
     """Logarithm of prior times likelihood over the density of the draw: the mean weight estimates the evidence."""
+    log_ratios: Floats | None = None
+    """The same without the likelihood, where the draws are to be weighted again after further answers."""
 
     @cached_property
     def weights(self) -> Floats:
@@ -116,21 +120,39 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class _Proposal:
-    """Where draws come from: a component by its share, then its prior or the tempered approximation."""
+    """Where draws come from: a component by its share, then its tempered approximation or its prior moved to the mode.
+
+    Both are of the form prior times exp(log_scale + push·gaps − precision·gaps²/2), `gaps` those of the questions. For
+    the moved priors, the "wide" ones, the precision is zero and the rest the tangent of the log-likelihood at the mode,
+    log L ≤ height + slope·gaps, divided by its mean exp(log_top) under the prior.
+    """
 
     shares: Floats
+    """Of the approximations, and then of the moved priors; they sum to one."""
     means: Floats
     """Components × items: of the tempered approximation."""
     roots: Floats
-    """Lower triangular roots of its precisions."""
+    """A with A Aᵀ its covariance, for every component."""
+    sites: Floats
+    """Components × questions × 2: the tempered sites, precision and precision times mean."""
+    log_scales: Floats
+    wide_means: Floats
+    slopes: Floats
+    """Components × questions."""
+    wide_log_scales: Floats
+    log_bound: float
+    """No draw has a larger log-weight: their shares are proportional to w_g exp(log_top), log L at most the tangent."""
 
-    def log_weights(self, prior: ScorePrior, g: int, scores: Floats) -> Floats:
-        """Density of (g, scores) by the prior over that by which it is drawn; the likelihood is left out."""
-        mean, root = self.means[g], self.roots[g]
-        by_prior = prior.log_density(g, scores)
-        by_fit = float(np.sum(np.log(root.diagonal()))) - 0.5 * _squares((scores - mean) @ root)
-        drawn = np.logaddexp(math.log(FROM_PRIOR) + by_prior, math.log(1 - FROM_PRIOR) + by_fit)
-        return np.asarray(prior.log_weights[g] + by_prior - drawn - math.log(self.shares[g]))
+    def log_ratios(self, prior: ScorePrior, g: int, gaps: Floats) -> Floats:
+        """Density of component g and scores by the prior over that by which they are drawn.
+
+        `gaps` are those of the questions, questions × draws: the ratio depends on nothing else of the scores.
+        """
+        precision, push = self.sites[g].T
+        share, wide_share = np.log(self.shares.reshape(2, -1)[:, g])
+        by_fit = share + self.log_scales[g] + push @ gaps - precision / 2 @ gaps**2
+        by_wide = wide_share + self.wide_log_scales[g] + self.slopes[g] @ gaps
+        return np.asarray(prior.log_weights[g] - np.logaddexp(by_fit, by_wide))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,52 +291,169 @@ class ScorePosterior:
             np.subtract.at(shift[number], second, push)
         return precision, shift
 
-    def log_likelihood(self, scores: Floats) -> Floats:
-        """Of all answers, for every row of scores."""
-        gaps = scores[:, self.pairs[:, 0]] - scores[:, self.pairs[:, 1]]
-        # log μ(v) = log μ(−v) + v saves one of two transcendental functions.
-        return np.asarray(log_expit(-gaps) @ (self.wins + self.losses) + gaps @ self.wins)
+    def _gaps(self, scores: Floats) -> Floats:
+        """Of all questions: questions × draws, for items × draws."""
+        return np.asarray(scores[self.pairs[:, 0]] - scores[self.pairs[:, 1]])
+
+    def _log_likelihood(self, gaps: Floats) -> Floats:
+        """Of all answers, for every draw.
+
+        log μ(v) = min(v, 0) − log(1 + e^−|v|). The factors 1 + e^−|v| are at most 2, so many of them are multiplied
+        before one logarithm is taken, which costs as much as ten multiplications.
+        """
+        answers = self.wins + self.losses
+        logs = self.wins @ gaps - answers @ np.maximum(gaps, 0.0)
+        factors = 1.0 + np.exp(-np.abs(gaps))
+        for count in np.unique(answers).tolist():
+            alike = factors[answers == count]
+            for start in range(0, len(alike), FACTORS):
+                logs -= count * np.log(np.prod(alike[start : start + FACTORS], axis=0))
+        return np.asarray(logs)
+
+    @cached_property
+    def _slopes(self) -> Floats:
+        """Components × questions: derivatives of the log-likelihood by the gaps, at each component's posterior mode."""
+        prior, everyone = self.prior, np.arange(len(self.shares))
+        first, second = self.pairs.T
+        answers, scores = self.wins + self.losses, self.mean
+        for _ in range(NEWTON_STEPS):
+            p = probability_of_yes(scores[:, first] - scores[:, second])
+            slopes = np.asarray(self.wins - answers * p)
+            if not len(answers):
+                break
+            precision, shift = self._with_sites(everyone, np.stack([answers * p * (1 - p), slopes], axis=-1))
+            gradient = shift - np.einsum("gij,gj->gi", prior.precision, scores)
+            step = np.linalg.solve(precision, gradient[..., None])[..., 0]
+            far = np.abs(step[:, first] - step[:, second]).max(axis=1)
+            if np.max(far) < NEAR:
+                break
+            scores = scores + step * np.minimum(1.0, FARTHEST / np.maximum(far, FARTHEST))[:, None]
+        return slopes
 
     @cached_property
     def _proposal(self) -> _Proposal:
-        everyone = np.arange(len(self.shares))
-        precision, shift = self._with_sites(everyone, TEMPERED * self._refined)
-        return _Proposal(
-            (1 - EVEN_SHARE) * self.shares + EVEN_SHARE / len(self.shares),
-            np.asarray(np.linalg.solve(precision, shift[..., None])[..., 0], dtype=np.float64),
-            np.asarray(np.linalg.cholesky(precision), dtype=np.float64),
+        prior, everyone = self.prior, np.arange(len(self.shares))
+        gaps = prior.mean[:, self.pairs[:, 0]] - prior.mean[:, self.pairs[:, 1]]
+        sites = TEMPERED * self._refined
+        precision, shift = self._with_sites(everyone, sites)
+        roots = np.asarray(np.linalg.inv(np.linalg.cholesky(precision)), dtype=np.float64).transpose(0, 2, 1)
+        means = np.einsum("gij,gkj,gk->gi", roots, roots, shift, optimize=True)
+        # Both densities at the mean of the prior, whose gaps are taken out of the sites.
+        away = prior.mean - means
+        log_scales = (
+            -np.sum(np.log(np.einsum("gii->gi", roots)), axis=1)
+            - 0.5 * np.einsum("gi,gij,gj->g", away, precision, away)
+            - prior.log_norms
+            - np.sum(sites[..., 1] * gaps - sites[..., 0] / 2 * gaps**2, axis=1)
         )
+        # A tangent with these slopes touches log μ(v)^wins μ(−v)^losses where μ(v) = (wins − slope)/answers; its height
+        # there is minus the entropy of that coin. Any slopes give a valid bound, those of the mode the smallest.
+        slopes, answers = self._slopes, self.wins + self.losses
+        heights = -np.sum(entr(self.wins - slopes) + entr(self.losses + slopes) + xlogy(answers, answers), axis=1)
+        shown = np.eye(prior.mean.shape[1])[self.pairs]
+        pushes = slopes @ (shown[:, 0] - shown[:, 1])
+        moves = np.einsum("gij,gj->gi", prior.covariance, pushes)
+        log_means = np.sum(slopes * gaps, axis=1) + 0.5 * np.sum(pushes * moves, axis=1)
+        tops = prior.log_weights + heights + log_means
+        shares = (1 - EVEN_SHARE) * self.shares + EVEN_SHARE / len(self.shares)
+        return _Proposal(
+            np.concatenate([(1 - WIDE) * shares, WIDE * np.exp(tops - _log_sum(tops))]),
+            means,
+            roots,
+            sites,
+            log_scales,
+            prior.mean + moves,
+            slopes,
+            -log_means,
+            float(_log_sum(tops)) - math.log(WIDE),
+        )
+
+    @property
+    def log_bound(self) -> float:
+        """No draw can have a larger log-weight (docs/population.md, Lemma 2)."""
+        return self._proposal.log_bound
 
     def draws(self, count: int, rng: np.random.Generator) -> Draws:
         """Draws from the posterior by importance sampling, in no particular order.
 
-        A component g is drawn by its approximate probability a_g, then scores from the mixture of its Gaussian
-        approximation and its prior. The weight is w_g N(s; m_g, K_g) L(s) over the density of having drawn (g, s).
+        A component g and one of its two Gaussians are drawn by their shares, then scores from that Gaussian. The weight
+        is w_g N(s; m_g, K_g) L(s) over the density of having drawn (g, s), by either of the two.
         """
-        prior, items, proposal = self.prior, self.mean.shape[1], self._proposal
-        counts = rng.multinomial(count, proposal.shares)
-        found, logs = [], []
-        for g in np.flatnonzero(counts).tolist():
-            noise = rng.normal(size=(int(counts[g]), items))
-            split = int(rng.binomial(len(noise), FROM_PRIOR))
-            by_fit = solve_triangular(proposal.roots[g], noise[split:].T, lower=True, trans="T", check_finite=False)
-            scores = np.vstack([prior.mean[g] + noise[:split] @ prior.roots[g].T, proposal.means[g] + by_fit.T])
-            found.append(scores)
-            logs.append(proposal.log_weights(prior, g, scores))
-        scores = np.concatenate(found)
-        return Draws(scores, np.concatenate(logs) + self.log_likelihood(scores))
+        prior, proposal = self.prior, self._proposal
+        counts = rng.multinomial(count, proposal.shares).reshape(2, -1)
+        scores = rng.standard_normal((self.mean.shape[1], count))
+        gaps, ratios, start = np.empty((len(self.pairs), count)), np.empty(count), 0
+        for g in np.flatnonzero(counts.sum(axis=0)).tolist():
+            middle, end = start + int(counts[0, g]), start + int(counts[:, g].sum())
+            for part, mean, root in (
+                (slice(start, middle), proposal.means[g], proposal.roots[g]),
+                (slice(middle, end), proposal.wide_means[g], prior.roots[g]),
+            ):
+                scores[:, part] = mean[:, None] + root @ scores[:, part]
+            part = slice(start, end)
+            gaps[:, part] = self._gaps(scores[:, part])
+            ratios[part] = proposal.log_ratios(prior, g, gaps[:, part])
+            start = end
+        return Draws(scores.T, ratios + self._log_likelihood(gaps), ratios)
+
+    def weighted(self, draws: Draws) -> Draws:
+        """Draws of an earlier state, weighted by the answers that there are now."""
+        ratios = draws.log_ratios
+        assert ratios is not None
+        return Draws(draws.scores, ratios + self._log_likelihood(self._gaps(draws.scores.T)), ratios)
 
     def log_weights_at(self, scores: Floats) -> tuple[Floats, Floats]:
         """For one person's scores: their log-weights if drawn with each component, and its chance given the scores."""
-        rows, prior = scores[None], self.prior
+        prior, gaps = self.prior, self._gaps(scores[:, None])
         components = range(len(self.shares))
-        logs = [self._proposal.log_weights(prior, g, rows)[0] for g in components]
-        dense = prior.log_weights + [prior.log_density(g, rows)[0] for g in components]
-        return np.array(logs) + self.log_likelihood(rows)[0], np.asarray(np.exp(dense - _log_sum(dense)))
+        logs = np.array([self._proposal.log_ratios(prior, g, gaps)[0] for g in components])
+        dense = prior.log_weights + np.array([prior.log_density(g, scores) for g in components])
+        return logs + self._log_likelihood(gaps)[0], np.asarray(np.exp(dense - _log_sum(dense)))
 
 
-def _squares(rows: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+@dataclass(frozen=True, eq=False)
+class PeoplesAnswers:
+    """Comparisons of many people, people × questions: items, wins and losses of the first; no answers fill rows up."""
+
+    first: Integers
+    second: Integers
+    wins: Floats
+    losses: Floats
+
+    @classmethod
+    def of(cls, people: Sequence[Sequence[tuple[int, int, int, int]]]) -> "PeoplesAnswers":
+        """Of people with rows of first item, second item, wins and losses of the first."""
+        table = np.zeros((len(people), max(map(len, people)), 4), dtype=np.int64)
+        table[:, :, 1] = 1  # any two items do where there are no answers
+        for number, person in enumerate(people):
+            table[number, : len(person)] = person
+        first, second, wins, losses = np.moveaxis(table, -1, 0)
+        return cls(first, second, wins.astype(np.float64), losses.astype(np.float64))
+
+    def approximated(
+        self, mean: Floats, covariance: Floats, sites: Floats | None = None, *, sweeps: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Means and covariances of all people's scores ~ N(mean, covariance), and the sites they come from.
+
+        Rounds of expectation propagation over all questions at once, from these `sites` or from none; a round costs
+        O(people·items²·(items + questions)).
+        """
+        shown = np.eye(len(mean))[self.first] - np.eye(len(mean))[self.second]
+        precision = np.linalg.inv(covariance)
+        sites = np.zeros((*self.wins.shape, 2)) if sites is None else sites
+        for sweep in range(sweeps + 1):
+            weighted = shown * sites[..., :1]
+            covariances = np.linalg.inv(precision + shown.transpose(0, 2, 1) @ weighted)
+            shifts = precision @ mean + np.einsum("pqi,pq->pi", shown, sites[..., 1])
+            means = np.einsum("pij,pj->pi", covariances, shifts)
+            if sweep < sweeps:
+                rows = np.arange(len(means))[:, None]
+                # The diagonal of covariances between the gaps of the questions.
+                variance = np.einsum("pqi,pqi->pq", shown @ covariances, shown)
+                gaps = means[rows, self.first] - means[rows, self.second]
+                found = _matched(gaps, np.maximum(variance, 1e-12), sites, self.wins, self.losses)[0]
+                sites = (1 - DAMPING) * sites + DAMPING * found
+        return means, np.asarray(covariances, dtype=np.float64), sites
 
 
 def _log_sum(logs: Floats) -> Floats:

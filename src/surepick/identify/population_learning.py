@@ -1,23 +1,26 @@
 """Learning a population from earlier people: mean and covariance of their scores, by penalised maximum likelihood.
 
 Person p has scores s_p ~ N(m, K) and answered some comparisons. EM: the E-step approximates every person's posterior
-N(μ_p, V_p) given m and K (expectation propagation); the M-step sets, with the scale matrix K₀ and its strength ν,
+N(μ_p, V_p) given m and K (expectation propagation, all people at once); the M-step sets, with the scale matrix K₀ and
+its strength ν,
 
-    m = Σ_p μ_p / (P + 1),                      S = Σ_p [V_p + (μ_p − m)(μ_p − m)ᵀ],
+    m = (K₀⁻¹ + P K⁻¹)⁻¹ K⁻¹ Σ_p μ_p,           S = Σ_p [V_p + (μ_p − m)(μ_p − m)ᵀ],
     c = tr(K₀⁻¹S) / (N P),                      K = (ν c K₀ + S) / (ν + P),
 
-the modes under m ~ N(0, K), an inverse Wishart prior of K, and a scale c that is fitted too. K₀ is the usual covariance
-that explains the answers best, so features guide what few people say of an item; ν is chosen by how well people left
-out are predicted.
+the modes under m ~ N(0, K₀), an inverse Wishart prior of K, and a scale c that is fitted too. K₀ is the usual
+covariance that explains the answers best, so features guide what few people say of an item; ν and the number of rounds
+are chosen by how well people left out are predicted. A new person's scores are N(m, K + C), with the uncertainty of the
+mean C = (K₀⁻¹ + Σ_p [K⁻¹ − K⁻¹V_pK⁻¹])⁻¹: what nobody was asked about is not taken for known.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.glm.score_posterior import ScorePosterior, ScorePrior
+from surepick.glm.score_posterior import PeoplesAnswers, ScorePosterior, ScorePrior
 
 Person = Sequence[tuple[int, int, int, int]]
 """Comparisons of one person: first item, second item, wins and losses of the first."""
@@ -25,11 +28,15 @@ Person = Sequence[tuple[int, int, int, int]]
 STRENGTHS = (20.0, 80.0)
 """Strengths ν that are tried: as if K₀ had been seen in this many people."""
 
-ROUNDS = 6
-"""Of EM; each changes the scale of K twice as far as it says, since it would come there slowly otherwise."""
+ROUNDS = (5, 10, 20)
+"""Rounds of EM that are tried: with more of them the scale of K may fall too far. Each changes it twice as far as it
+says, since it would come there slowly otherwise."""
+
+FIRST_SWEEPS, SWEEPS = 4, 2
+"""Sweeps of expectation propagation in the first round, and in the others, which start where the last one ended."""
 
 HELD_OUT = 4
-"""One person in this many is left out to choose ν."""
+"""One person in this many is left out to choose ν and the rounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +53,18 @@ class LearnedScores:
 
 
 def learn_scores(usual: ScorePrior, people: Sequence[Person]) -> LearnedScores:
-    """Mean and covariance of the scores of these people; O(people·answers·items²) per round."""
+    """Mean and covariance of the scores of these people; O(people·items²·(items + answers)) per round."""
     left_out = people[::HELD_OUT]
     others = [person for number, person in enumerate(people) if number % HELD_OUT]
     start = _best_component(usual, others)
-    tried = {strength: _fitted(start, others, strength) for strength in STRENGTHS}
-    strength = max(tried, key=lambda one: _predicted(tried[one], left_out))
-    everybody = _fitted(start, people, strength)
+    tried = {way: _fitted(start, others, *way) for way in product(STRENGTHS, ROUNDS)}
+    way = max(tried, key=lambda one: _predicted(tried[one], left_out))
+    everybody = _fitted(start, people, *way)
     return LearnedScores(
         everybody.mean[0],
         everybody.covariance[0],
-        strength,
-        _predicted(tried[strength], left_out),
+        way[0],
+        _predicted(tried[way], left_out),
         _predicted(usual, left_out),
     )
 
@@ -76,20 +83,23 @@ def _best_component(usual: ScorePrior, people: Sequence[Person]) -> ScorePrior:
     return ScorePrior(usual.mean[best], usual.covariance[best], np.zeros(1))
 
 
-def _fitted(start: ScorePrior, people: Sequence[Person], strength: float) -> ScorePrior:
-    prior = start
-    for _ in range(ROUNDS):
-        found = [_conditioned(prior, person) for person in people]
-        means = np.array([one.mean[0] for one in found])
-        mean = means.sum(axis=0) / (len(people) + 1)
+def _fitted(start: ScorePrior, people: Sequence[Person], strength: float, rounds: int) -> ScorePrior:
+    answers, sites = PeoplesAnswers.of(people), None
+    mean, covariance = start.mean[0], start.covariance[0]
+    usual, count = start.precision[0], len(people)
+    for number in range(rounds):
+        precision = np.linalg.inv(covariance)
+        sweeps = SWEEPS if number else FIRST_SWEEPS
+        means, covariances, sites = answers.approximated(mean, covariance, sites, sweeps=sweeps)
+        unsure = np.linalg.inv(usual + count * precision - precision @ covariances.sum(axis=0) @ precision)
+        mean = np.linalg.solve(usual + count * precision, precision @ means.sum(axis=0))
         away = means - mean
-        scatter = np.sum([one.covariance[0] for one in found], axis=0) + away.T @ away
-        scale = float(np.sum(start.precision[0] * scatter)) / (len(mean) * len(people))
-        covariance = (strength * scale * start.covariance[0] + scatter) / (strength + len(people))
+        scatter = covariances.sum(axis=0) + away.T @ away
+        scale = float(np.sum(usual * scatter)) / (len(mean) * count)
+        found = (strength * scale * start.covariance[0] + scatter) / (strength + count)
         # The same fixed point in fewer rounds: little is known of a person, so EM moves the scale in small steps.
-        covariance *= np.trace(covariance) / np.trace(prior.covariance[0])
-        prior = ScorePrior(mean[None], covariance[None], np.zeros(1))
-    return prior
+        covariance = found * np.trace(found) / np.trace(covariance)
+    return ScorePrior(mean[None], (covariance + unsure)[None], np.zeros(1))
 
 
 def _predicted(prior: ScorePrior, people: Sequence[Person]) -> float:

@@ -49,19 +49,25 @@ MODEL = (
 
 DRAWN = "Tastes are drawn from this population: {}."
 
-CUT_SHARE = 0.05
+CUT_SHARE = 0.03
 """Share of delta for people at whose taste draws are too rare."""
 
 NUMERICAL = (
-    f"Numerical: for all but a share delta/{round(1 / CUT_SHARE)} of the people, draws at the person's own taste are "
+    f"Numerical: for all but a share {CUT_SHARE:g} delta of the people, draws at the person's own taste are "
     f"at most {CUT:.0f} times rarer than the posterior has them (docs/population.md, (N))."
 )
 
-LOOKS_SHARE = 0.02
+LOOKS_SHARE = 0.01
 """Share of delta for the error of the draws; look j may err with probability at most share·delta/(j(j+1))."""
 
-DRAWS = 600
-"""Draws from which a look estimates and the next question is chosen."""
+DRAWS, MORE_DRAWS = 1200, 4000
+"""Draws from which looks estimate and questions are chosen: more of them near the end ..."""
+
+NEAR = 1.5
+"""... where the estimated error is at most this many times what a verdict may have."""
+
+EFFECTIVE = 0.2
+"""They are weighted again after every answer while this share of them is effective; then fresh ones are drawn."""
 
 CREDIBLE_DRAWS = 24_000
 """Draws for the items that are left while the verdict is open."""
@@ -180,6 +186,7 @@ class Posterior:
             asked=state.asked + plan.total,
             looks=plan.memo.get("looks", state.looks),
             looked_at=plan.memo.get("evaluated", state.looked_at),
+            pool=state.draws if plan.memo else state.pool,
         )
 
     def update(self, state: "PosteriorState", stage: int, tally: Tally, partial: Partial = ()) -> "PosteriorState":
@@ -299,6 +306,8 @@ class PosteriorState:
     """Looks that there were until the last plan ..."""
     looked_at: int = -1
     """... and how many stages were evaluated then; −1 before the first plan."""
+    pool: Draws | None = None
+    """Draws that the last plan was made from; a replay makes the same."""
 
     @cached_property
     def evaluated(self) -> "PosteriorState":
@@ -351,15 +360,30 @@ class PosteriorState:
         return (1 - LOOKS_SHARE - CUT_SHARE) * self.delta
 
     @cached_property
+    def draws(self) -> Draws:
+        """Draws from the posterior of this state, which must be evaluated: those of the last plan if they will do."""
+        count = DRAWS
+        if self.pool is not None:
+            again = self.posterior.weighted(self.pool)
+            if self._leader(again)[1] <= NEAR * self.allowed:
+                count = MORE_DRAWS
+            if again.effective >= EFFECTIVE * len(again.weights) >= EFFECTIVE * count:
+                return again
+        return self.posterior.draws(count, self._random(0))
+
+    def _leader(self, draws: Draws) -> tuple[int, float]:
+        """The item that is likeliest to be good enough, and how likely it is not."""
+        good = draws.weights @ (draws.scores >= np.max(draws.scores, axis=1, keepdims=True) - self.epsilon)
+        leader = int(np.argmax(np.round(good, 9)))  # a chance that is behind by rounding must not decide
+        return leader, max(1 - float(good[leader]), 0.0)
+
+    @cached_property
     def look(self) -> Look:
         """The look at this state, which must be evaluated: always the same, and as often as wanted it counts once."""
-        rng = self._random
-        draws = self.posterior.draws(DRAWS, rng)
-        # The leader is the likeliest item to be good enough; a chance that is behind by rounding must not decide.
-        good = draws.weights @ (draws.scores >= np.max(draws.scores, axis=1, keepdims=True) - self.epsilon)
-        leader = int(np.argmax(np.round(good, 9)))
-        best_chances = np.bincount(np.argmax(draws.scores, axis=1), draws.weights, len(good)).astype(np.float64)
-        error = max(1 - float(good[leader]), 0.0)
+        draws = self.draws
+        leader, error = self._leader(draws)
+        best = np.argmax(draws.scores, axis=1)
+        best_chances = np.bincount(best, draws.weights, draws.scores.shape[1]).astype(np.float64)
         if error > self.allowed or self.evaluated_stages == self.looked_at:
             return Look(draws, leader, best_chances, error, False, False)
         found = confirm(
@@ -368,15 +392,14 @@ class PosteriorState:
             log_evidence=draws.log_evidence,
             bound=self.allowed,
             level=self.numerical_level,
-            rng=rng,
+            rng=self._random(1),
         )
         return Look(draws, leader, best_chances, found.estimate, True, found.small)
 
-    @property
-    def _random(self) -> np.random.Generator:
+    def _random(self, stream: int) -> np.random.Generator:
         """Random numbers of a look: fixed by the answers, so that a replay finds the same."""
         answers = np.concatenate([self.posterior.wins, self.posterior.losses])
-        return np.random.default_rng([self.evaluated_stages, zlib.crc32(answers.tobytes())])
+        return np.random.default_rng([self.evaluated_stages, zlib.crc32(answers.tobytes()), stream])
 
     @cached_property
     def credible_items(self) -> Integers:

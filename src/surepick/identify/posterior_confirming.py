@@ -19,13 +19,13 @@ import numpy as np
 from surepick._arrays import Booleans, Floats
 from surepick.glm.score_posterior import Draws, ScorePosterior
 
-CUT = 100.0
+CUT = 50.0
 """The cut, as a multiple of the mean weight. A larger one says more and takes more draws."""
 
 BET = 0.9
 """Bet, as a share of the largest that is allowed; near a small probability the largest grows fastest."""
 
-BATCH, MOST = 4_000, 100_000
+BATCH, MOST = 4_000, 200_000
 """Draws at a time, and at most."""
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import entr
 
 from surepick._arrays import Floats, Integers
-from surepick.glm import probability_of_yes
 from surepick.glm.score_posterior import Draws
 
 if TYPE_CHECKING:
@@ -36,11 +35,11 @@ def choose_questions(
     if not len(rows):
         return counts
     draws, leader = state.look.draws, state.look.leader
-    scores = draws.scores
-    good = scores[:, leader] >= np.max(scores, axis=1) - state.epsilon
-    best = np.where(good, leader, np.argmax(scores, axis=1))
+    good = draws.scores[:, leader] >= np.max(draws.scores, axis=1) - state.epsilon
+    best = np.where(good, leader, np.argmax(draws.scores, axis=1))
+    halves = draws.scores.T.astype(np.float32) / 2  # accurate enough for a choice, and several times as fast
     first, second = state.problem.about[rows].T
-    worth = _information(probability_of_yes(scores[:, first] - scores[:, second]), best, draws)
+    worth = _information((1 + np.tanh(halves[first] - halves[second])) / 2, best, draws)
     worth /= 1 + _open_questions(state)[rows]
     if size == 1:
         counts[rows[np.argmax(worth)]] = 1
@@ -63,22 +62,24 @@ def _candidates(state: "PosteriorState", without: Collection[int]) -> Integers:
 
 
 def _information(chances: Floats, best: Integers, draws: Draws) -> Floats:
-    """I(Y; B) of every question: `chances` has the probability of a win for each draw, `best` its best item.
+    """I(Y; B) of every question: `chances` has the probability of a win, questions × draws, `best` the best items.
 
     All draws count by their weights: drawing some of them again, with equal weights, took about a tenth more questions.
     """
     items, kind = np.unique(best, return_inverse=True)
-    shown = np.zeros((len(items), len(best)))
-    shown[kind, np.arange(len(best))] = draws.weights
-    share = shown.sum(axis=1)
-    mean = draws.weights @ chances
+    shown = np.zeros((len(best), len(items)), dtype=chances.dtype)
+    shown[np.arange(len(best)), kind] = draws.weights
+    share = shown.sum(axis=0)
+    won = chances @ shown
+    mean = won.sum(axis=1)
     # One draw of the mean is added to each: with few draws, chance would look like information.
     one = 1 / draws.effective
-    given_best = (shown @ chances + one * mean) / (share[:, None] + one)
-    return np.asarray(_entropy(mean) - share @ _entropy(given_best))
+    given_best = (won + one * mean[:, None]) / (share + one)
+    return np.asarray(_entropy(mean) - _entropy(given_best) @ share)
 
 
 def _entropy(p: Floats) -> Floats:
+    p = np.clip(p, 0.0, 1.0)  # sums in single precision may exceed one
     return np.asarray(entr(p) + entr(1 - p))
 
 

@@ -56,8 +56,11 @@ class StudySettings(Strict):
     title: Name
     kind: Kind = "pairs"
     assume: Annotated[
-        Literal["winner", "features"] | None,
-        Field(description="The claim that ends the study; by default winner for comparisons, else features."),
+        Literal["winner", "features", "population"] | None,
+        Field(
+            description="The claim that ends the study; by default winner for comparisons, else features. The claim "
+            "population is about one person, drawn from the usual population: for a study with one judge."
+        ),
     ] = None
     repeats: Annotated[
         Literal["once", "independent"] | None,
