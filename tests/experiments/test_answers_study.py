@@ -38,9 +38,10 @@ def test_soft_and_hard_answers_have_the_same_mean():
 
 
 def test_a_small_run_compares_forms_in_the_same_worlds():
-    chosen = [task for task in tasks(Options(runs=1)) if task["world"] == "systems"]
+    chosen = [task for task in tasks(Options(runs=4)) if task["world"] == "systems"]
     small = {"world": "colours", "items": 5, "gap": 1.5, "run": 0, "forms": [RANK, PICK]}
-    rows = [row for task in (*chosen, small) for row in run_task(task, np.random.default_rng(3))]
+    tasks_of_runs = enumerate((*chosen, small))
+    rows = [row for number, task in tasks_of_runs for row in run_task(task, np.random.default_rng([3, number]))]
     cells = {cell["answers"]: cell for cell in summarise(rows)["cells"]}
     assert set(cells) == {HARD, SOFT, RANK, PICK}
     assert cells[SOFT]["fewer"] > 2

@@ -189,7 +189,7 @@ def test_a_thousand_items_are_asked_about_without_their_matrix_or_its_rank() -> 
 
 def test_a_winners_rivals_are_those_in_play_by_score() -> None:
     session = Session(Problem.from_pairs([f"i{number}" for number in range(10)]), Winner(), seed=1)
-    for _ in range(60):
+    for _ in range(40):
         (question,) = session.ask(1)
         session.tell(question.id, int(int(str(question.first)[1:]) > int(str(question.second)[1:])))
     verdict = session.verdict()
