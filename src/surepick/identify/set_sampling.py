@@ -43,10 +43,7 @@ def choose_sets(
     if len(state.alive) == 1:
         return _confirming_set(state, without or ())
     leader, beliefs, problem = state.leader, state.beliefs, state.problem
-    rivals = state.alive[state.alive != leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
+    rivals = state.rivals
     lacking = np.maximum(state.needed + SPARE - _expected_nats(state), 0.0)
     wanting = rivals[lacking[rivals] > 0]
     if not len(wanting):
@@ -102,10 +99,7 @@ def choose_rankings(
     problem, beliefs = state.problem, state.beliefs
     if len(state.alive) == 1:
         return _confirming_set(state, without or ())
-    leader, rivals = state.leader, state.alive[state.alive != state.leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
+    leader, rivals = state.leader, state.rivals
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
