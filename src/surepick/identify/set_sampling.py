@@ -14,7 +14,7 @@ from surepick.evidence.betting import place_bets
 from surepick.glm.item_scores import PROBIT
 from surepick.glm.loss import probability_of_yes
 from surepick.identify.policy import StageRecord
-from surepick.identify.winner_sampling import SPARE
+from surepick.identify.winner_sampling import SPARE, TRIES
 from surepick.identify.winner_state import WinnerState
 
 HEADS = 5
@@ -43,10 +43,7 @@ def choose_sets(
     if len(state.alive) == 1:
         return _confirming_set(state, without or ())
     leader, beliefs, problem = state.leader, state.beliefs, state.problem
-    rivals = state.alive[state.alive != leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
+    rivals = state.rivals
     lacking = np.maximum(state.needed + SPARE - _expected_nats(state), 0.0)
     wanting = rivals[lacking[rivals] > 0]
     if not len(wanting):
@@ -101,28 +98,28 @@ def choose_rankings(
     """
     problem, beliefs = state.problem, state.beliefs
     if len(state.alive) == 1:
-        return _confirming_set(state, ())
-    leader, rivals = state.leader, state.alive[state.alive != state.leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
+        return _confirming_set(state, without or ())
+    leader, rivals = state.leader, state.rivals
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None
     scores = beliefs.scores()
     z = np.maximum(scores[leader] - scores, 0.0) / beliefs.deviations_from(leader)
-    counts = Counter[int]()
-    for _ in range(size):
+
+    def drawn() -> int:
+        """The number of a set."""
         # The largest of log-weights plus independent Gumbel noise are a draw without replacement.
         keys = np.where(np.isin(np.arange(len(scores)), wanting), -(z**2) / 2, -np.inf)
         keys = keys + rng.gumbel(size=len(keys))
         keys[leader] = np.inf
         # Beyond the rivals the best ones: items that are left may lose to them as well.
         order = np.lexsort((-scores, -keys))
-        counts[problem.number_of(order[: problem.show].tolist())] += 1
+        return problem.number_of(order[: problem.show].tolist())
+
     if without is None:
-        return counts
-    return {row: 1 for row in counts if row not in without}
+        return Counter(drawn() for _ in range(size))
+    found = next((row for row in (drawn() for _ in range(TRIES)) if row not in without), None)
+    return {} if found is None else {found: 1}
 
 
 def _confirming_set(state: WinnerState, without: Collection[int]) -> dict[int, int] | None:

@@ -41,10 +41,7 @@ def choose_questions(
     if len(state.alive) == 1:
         return _confirming_questions(state, without or ())
     leader, beliefs, problem = state.leader, state.beliefs, state.problem
-    rivals = state.alive[state.alive != leader]
-    for named in state.named:
-        if named.against == leader:
-            rivals = state.rivals_of(named)
+    rivals = state.rivals
     wanting = rivals[_expected_nats(state)[rivals] < state.needed + SPARE]
     if not len(wanting):
         return None

@@ -225,6 +225,14 @@ class WinnerState:
         return np.asarray(self.alive[(self.alive != named.against) & (named.reached[self.alive] < needed)])
 
     @property
+    def rivals(self) -> Integers:
+        """Items that must be excluded before the search ends with the leader, outright or within epsilon."""
+        for named in self.named:
+            if named.against == self.leader:
+                return self.rivals_of(named)
+        return np.asarray(self.alive[self.alive != self.leader])
+
+    @property
     def names_leader(self) -> bool:
         """Whether the next stage begins a process for the leader: if it has none, and is likely good enough."""
         open_stages = self.stages[self.evaluated_stages :]
