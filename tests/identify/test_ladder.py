@@ -63,7 +63,7 @@ class TestPopulation:
         assert ends.reached
         assert ends.best == verdict.best == "a"
         assert verdict.policy == "posterior"
-        assert "this population" in ends.assumption
+        assert "drawn from the stated population" in ends.assumption
 
     def test_a_population_is_for_its_own_claim(self) -> None:
         population = Population.usual(GUIDED)

@@ -21,7 +21,7 @@ def interval(
     ],
     at: Annotated[Path, typer.Option(help="Where to evaluate the model: feature rows, items, or pairs item_a,item_b.")],
     items: Annotated[
-        Path | None, typer.Option(help="Items and their features; by default one coordinate per item.")
+        Path | None, typer.Option(help="Items and their features; by default every item has its own score.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability that any interval is wrong.")] = 0.05,
     method: Annotated[
@@ -110,7 +110,7 @@ def _print_tables(
 
     console = Console()
     total = pooled(recorded.answers).total
-    size = f"{len(recorded.features)} features" if recorded.features else "one coordinate per item"
+    size = f"{len(recorded.features)} features" if recorded.features else "a score for every item"
     console.print(f"{total:,} answers, {size}; fit {status}; delta = {delta:g}.")
     for sentence in () if recorded.items is None else recorded.items.prepared().sentences:
         console.print(sentence, markup=False, highlight=False)

@@ -41,7 +41,10 @@ ASSUMPTIONS: tuple[Assumption, ...] = ("winner", "features", "population")
 SENTENCES: dict[Assumption, str] = {
     "winner": ASSUMPTION,
     "features": "The features explain every answer: all judges answer by one logistic model of them.",
-    "population": "Tastes are drawn from this population: the claim holds for 1 − delta of its people.",
+    "population": (
+        "The judge's taste is drawn from the stated population, so the claim is about its people on average, not about "
+        "each of them."
+    ),
 }
 
 SET_SENTENCES: dict[Assumption, str] = {

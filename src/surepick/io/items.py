@@ -323,7 +323,7 @@ class _Reading:
             )
             columns, per_unit = COLOUR_FEATURES, np.eye(len(COLOUR_FEATURES))
         elif not (self.numeric or self.categories):
-            self.steps.append("No features: one coordinate per item (Bradley–Terry).")
+            self.steps.append("No features: every item has its own score (Bradley–Terry).")
             columns, features, per_unit = names, np.eye(len(names)), np.eye(len(names))
         else:
             columns, features, per_unit = self._columns()
