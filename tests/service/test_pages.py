@@ -107,6 +107,7 @@ def test_pages_say_on_what_condition_their_intervals_hold(service: InProcessServ
     study = service.begin(policy="anytime", options={"missing": missing})
     service.judge(study).work(6)
     service.planner.round()
+    service.get(f"/studies/{study}")
     assert update_insights(service.parts.database)
     note = service.get(f"/studies/{study}")["insight"]["scores_note"]  # what the dashboard shows below its intervals
     assert ("whatever the reason why answers are missing" in note) == (missing == "charged")
