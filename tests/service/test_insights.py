@@ -1,5 +1,6 @@
 """When the insight of a study is computed: soon where somebody looks at it, otherwise seldom, and once at the end."""
 
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -8,7 +9,15 @@ import pytest
 import sqlalchemy as sa
 
 from in_process_service import InProcessService
-from surepick.service.dashboard_worker import PAUSE_SECONDS, UNWATCHED_ANSWERS, UNWATCHED_GROWTH, update_insights
+from surepick.service import dashboard_worker
+from surepick.service.dashboard_worker import (
+    LEASE_SECONDS,
+    PAUSE_SECONDS,
+    UNWATCHED_ANSWERS,
+    UNWATCHED_GROWTH,
+    update_insights,
+)
+from surepick.session import Session
 from surepick.store.schema import studies
 from surepick.store.studies import WATCHED_SECONDS
 
@@ -82,3 +91,41 @@ def test_the_end_of_a_study_is_shown_though_nobody_looks(service: InProcessServi
     assert row_of(service, study).insight_head == row_of(service, study).head or computed(service)
     assert row_of(service, study).insight_head == row_of(service, study).head
     assert not computed(service)
+
+
+def test_what_a_killed_worker_was_computing_is_computed_by_another(
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = service.begin()
+    service.judge(study).work(3)
+    service.get(f"/studies/{study}")
+
+    def killed(_: Session) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dashboard_worker, "insight", killed)
+        with pytest.raises(SystemExit):
+            computed(service)
+    assert not computed(service)  # it might still be at work
+    service.now += LEASE_SECONDS
+    assert computed(service)
+
+
+def test_a_worker_that_takes_long_keeps_its_lease(service: InProcessService, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = service.begin()
+    service.judge(study).work(3)
+    service.get(f"/studies/{study}")
+
+    def slow(_: Session) -> dict[str, Any]:
+        service.now += 10 * LEASE_SECONDS
+        end = time.monotonic() + 60
+        while row_of(service, study).insight_until < service.now:
+            assert time.monotonic() < end, "not renewed"
+            time.sleep(0.01)
+        return {"judges": {}}
+
+    monkeypatch.setattr(dashboard_worker, "insight", slow)
+    monkeypatch.setattr(dashboard_worker, "LEASE_SECONDS", 0.3)
+    assert computed(service)
+    assert row_of(service, study).insight is not None

@@ -107,6 +107,7 @@ def test_pages_say_on_what_condition_their_intervals_hold(service: InProcessServ
     study = service.begin(policy="anytime", options={"missing": missing})
     service.judge(study).work(6)
     service.planner.round()
+    service.get(f"/studies/{study}")
     assert update_insights(service.parts.database)
     note = service.get(f"/studies/{study}")["insight"]["scores_note"]  # what the dashboard shows below its intervals
     assert ("whatever the reason why answers are missing" in note) == (missing == "charged")
@@ -219,3 +220,17 @@ def test_what_was_done_to_the_items_is_kept_with_the_study(service: InProcessSer
     assert service.get(f"/studies/{study['id']}")["prepared"] == [
         "Equal features, so one item to every question: 'green', 'blue'."
     ]
+
+
+def test_the_list_names_no_leader_before_the_first_answer(service: InProcessService) -> None:
+    study, cookie = service.begin(title="Which colour?"), log_in(service)
+    judge = service.judge(study)
+    judge.answer(judge.lease()["questions"][0]["id"], "skip")
+    service.now += 10
+    service.planner.round()
+    assert service.get(f"/studies/{study}")["verdict"]["best"] == "red"
+    assert "leading:" not in page(service, "/", cookie)
+    judge.work(4)
+    service.now += 10
+    service.planner.round()
+    assert "leading:" in page(service, "/", cookie)

@@ -10,6 +10,9 @@ a small one it is there in a moment.
 """
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,7 @@ from surepick.session import Session
 from surepick.session.journal import answers_of
 from surepick.session.judges_needed import judges_needed
 from surepick.store import Database, log
-from surepick.store.database import Lease
+from surepick.store.database import UNAVAILABLE, Lease
 from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, messages, studies
 
 PAUSE_SECONDS = 1.0
@@ -34,8 +37,8 @@ PAUSE_SECONDS = 1.0
 UNWATCHED_ANSWERS, UNWATCHED_GROWTH = 50, 2.0
 """A study that nobody looks at has an insight from this many answers on, and another when its log has grown as much."""
 
-LEASE_SECONDS = 600.0
-"""A worker that has not finished after this long is taken for dead, and another one computes."""
+LEASE_SECONDS = 30.0
+"""A worker that is silent for this long is taken for dead, and another one computes; until then it renews its lease."""
 
 MOST_ITEMS = 30
 """Items whose scores have intervals."""
@@ -68,10 +71,11 @@ def update_insights(database: Database) -> bool:
     if row is None:
         return False
     begun = clock()
-    with database.reading() as connection:
-        session = log.replay(connection, row.id, row.phase)
-        pace = pace_of_judges(connection, row.id)
-    seen = json.dumps(insight(session) | {"at": begun, "pace": pace})
+    with _renewed(database, INSIGHT_LEASE, row.id):
+        with database.reading() as connection:
+            session = log.replay(connection, row.id, row.phase)
+            pace = pace_of_judges(connection, row.id)
+        seen = json.dumps(insight(session) | {"at": begun, "pace": pace})
     pause = max(PAUSE_SECONDS, 2 * (clock() - begun))
     with database.writing(durable=False) as connection:
         # Not if a new phase has begun: its insight must not be about the items of the old one.
@@ -152,15 +156,16 @@ def update_forecasts(database: Database) -> bool:
         begun = clock()
         if not _claim(database, FORECAST_LEASE, row.id, begun):
             continue
-        with database.reading() as connection:
-            session = log.replay(connection, row.id, row.phase)
-        small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
-        judges = judges_needed(session)
-        found = (
-            {"at": session.answered}
-            | (session.forecast().to_json() if small and session.answered >= FORECAST_FROM else {})
-            | ({} if judges is None else {"judges": judges.to_json()})
-        )
+        with _renewed(database, FORECAST_LEASE, row.id):
+            with database.reading() as connection:
+                session = log.replay(connection, row.id, row.phase)
+            small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
+            judges = judges_needed(session)
+            found = (
+                {"at": session.answered}
+                | (session.forecast().to_json() if small and session.answered >= FORECAST_FROM else {})
+                | ({} if judges is None else {"judges": judges.to_json()})
+            )
         pause = 2 * (clock() - begun)
         with database.writing(durable=False) as connection:
             same = (studies.c.id == row.id, studies.c.phase == row.phase)
@@ -172,6 +177,26 @@ def _claim(database: Database, lease: Lease, study: str, now: float) -> bool:
     """Whether this process is the one to compute."""
     with database.writing(durable=False) as connection:
         return lease.claim(connection, study, now=now, seconds=LEASE_SECONDS)
+
+
+@contextmanager
+def _renewed(database: Database, lease: Lease, study: str) -> Iterator[None]:
+    """Keep a lease that was claimed for as long as the block takes."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(LEASE_SECONDS / 3):
+            with suppress(*UNAVAILABLE), database.writing(durable=False) as connection:
+                until = database.now(connection) + LEASE_SECONDS
+                lease.extend(connection, studies.c.id == study, until=until)
+
+    renewing = threading.Thread(target=renew, daemon=True)
+    renewing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        renewing.join()
 
 
 def _judges(table: Answers) -> dict[str, dict[str, Any]]:

@@ -126,7 +126,8 @@ def _in_short(study: Json, best: dict[str, studies.Item]) -> Json:
     """What the list of studies says about one."""
     verdict = study["verdict"] or {"status": "open"}
     decided = Status(verdict["status"]).decided
-    leader = next((item.label or item.name for item in best.values()), "")
+    # Before the first answer the leader is only the first item.
+    leader = next((item.label or item.name for item in best.values()), "") if study["answers"] else ""
     condition = "decided" if decided and study["state"] == "running" else study["state"]
     return {"condition": condition, "leading": "best:" if decided else "leading:", "leader": leader}
 

@@ -65,8 +65,9 @@ SURVEY_SECONDS = 1.0
 SHARE_SECONDS = 0.1
 """How long it plans such studies before it looks again whether somebody waits."""
 
-BACKGROUND_NICENESS = 19
-"""Of the processes whose work nobody waits for: on a busy machine they get a few hundredths of a processor."""
+INSIGHT_NICENESS, FORECAST_NICENESS = 5, 19
+"""Of the processes whose work judges do not wait for. Insights are of studies that somebody looks at. Forecasts take
+longest and change least: on a busy machine they get a few hundredths of a processor."""
 
 END_SECONDS = 4.0
 """How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
@@ -223,8 +224,8 @@ def processes_of(settings: Settings, workers: int, listening: socket.socket) -> 
         processes.append(_planner(settings, name))
     if settings.planners:
         processes += [
-            ChildProcess("insights", lambda: _background(settings, update_insights)),
-            ChildProcess("forecasts", lambda: _background(settings, update_forecasts)),
+            ChildProcess("insights", lambda: _background(settings, update_insights, INSIGHT_NICENESS)),
+            ChildProcess("forecasts", lambda: _background(settings, update_forecasts, FORECAST_NICENESS)),
         ]
     if settings.planners and settings.retention_days is not None:
         processes.append(ChildProcess("retention", lambda: _delete_expired(settings)))
@@ -353,9 +354,9 @@ def _planner(settings: Settings, name: str) -> ChildProcess:
     return ChildProcess("planner", plan, clean_up)
 
 
-def _background(settings: Settings, update: Callable[[Database], bool]) -> None:
+def _background(settings: Settings, update: Callable[[Database], bool], niceness: int) -> None:
     if threading.current_thread() is threading.main_thread() and hasattr(os, "nice"):  # not for a thread of a service
-        os.nice(BACKGROUND_NICENESS)
+        os.nice(niceness)
     database = Database(settings.database)
     _repeat(database, lambda: update(database), _stop_signal())
 

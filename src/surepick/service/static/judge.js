@@ -288,7 +288,7 @@ function onKey(event) {
 
 function showProgress() {
   const left = study.remaining;
-  const more = left === null ? "" : ` · about ${left.toLocaleString("en")} more needed from everybody together`;
+  const more = !left ? "" : ` · about ${left.toLocaleString("en")} more needed from everybody together`;
   const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
   find("progress").textContent = invitation ? `${mine ? answers : "No answer from you yet"}${more}` : "";
   const bar = find("bar");

@@ -90,13 +90,15 @@ function drawAgain() {
 }
 
 function drawActions() {
-  const buttons = ACTIONS[current.state].map(([state, word]) => {
+  const possible = ACTIONS[current.state].filter(([state]) => state !== "paused" || !decided()); // nobody is asked any more
+  const buttons = possible.map(([state, word]) => {
     const button = element("button", { type: "button" }, word);
     button.addEventListener("click", () => change(state));
     return button;
   });
-  if (find("actions").dataset.state === current.state) return;
-  find("actions").dataset.state = current.state;
+  const shown = possible.map(([state]) => state).join(" ");
+  if (find("actions").dataset.shown === shown) return;
+  find("actions").dataset.shown = shown;
   find("actions").replaceChildren(...buttons);
 }
 
