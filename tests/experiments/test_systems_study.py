@@ -8,6 +8,7 @@ from surepick_experiments.studies.runner import Options
 from surepick_experiments.studies.systems import (
     METHODS,
     ONCE,
+    OTHERS,
     bradley_terry,
     posterior,
     run_task,
@@ -76,8 +77,8 @@ def test_a_thousand_small_worlds_are_counted():
 
 def test_some_of_the_methods_can_be_chosen_by_name():
     chosen = tasks(Options(runs=1, policies=("rank all",)))[-1] | {"worlds": 1, "lead": 0.2}
-    assert [row["policy"] for row in run_task(chosen, np.random.default_rng(6))] == ["rank all"]
-    with pytest.raises(InvalidInput, match="There is no method 'rank 3' in this study"):
+    assert [row["policy"] for row in run_task(chosen, np.random.default_rng(6))] == ["rank all", *OTHERS]
+    with pytest.raises(InvalidInput, match="There is no policy 'rank 3' in this study"):
         tasks(Options(policies=("rank 3",)))
 
 

@@ -72,8 +72,9 @@ def tasks(options: Options) -> list[Params]:
     """Single large worlds, and batches of small ones."""
     runs = options.runs or 20
     for name in options.policies or ():
-        if name not in METHODS:
-            raise InvalidInput(f"There is no method {name!r} in this study; it has {', '.join(METHODS)}.")
+        if name not in METHODS or name in OTHERS:
+            ours = [method for method in METHODS if method not in OTHERS]
+            raise InvalidInput(f"There is no policy {name!r} in this study; it has {', '.join(ours)}.")
     chosen = {} if options.policies is None else {"policies": list(options.policies)}
     large = [
         {"kind": kind, "lead": lead, "systems": 12, "inputs": 500, "worlds": 1, "number": number} | chosen
@@ -106,7 +107,7 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
         world = item_responses(task["kind"], task["systems"], task["inputs"], task["lead"], rng)
         bound = winner_lower_bound(world.chances, delta=DELTA)
         for name, method in METHODS.items():
-            if name not in task.get("policies", METHODS):
+            if name not in (*task.get("policies", METHODS), *OTHERS):
                 continue
             if name == ONCE and task["kind"] != "fixed":  # elsewhere the table of first answers is not the truth
                 continue
@@ -268,6 +269,9 @@ def posterior(pairs: Integers, wins: Floats, losses: Floats, start: Floats) -> t
 
 
 ONCE = "winner once"
+
+OTHERS = ("all pairs", "duels", "top two")
+"""Methods that are always run, beside the policies chosen: they take milliseconds."""
 
 SHOWN = {"rank 4": 4, "rank 6": 6}
 """Outputs that the judge reads in a call, where they are not two."""
