@@ -273,6 +273,9 @@ ONCE = "winner once"
 OTHERS = ("all pairs", "duels", "top two")
 """Methods that are always run, beside the policies chosen: they take milliseconds."""
 
+COLOURS = {"winner": "#1f6f5c", "rank 4": "#4c72b0", "rank all": "#8172b3", "top two": "#b5651d"}
+"""Of the methods that choose when to stop."""
+
 SHOWN = {"rank 4": 4, "rank 6": 6}
 """Outputs that the judge reads in a call, where they are not two."""
 
@@ -319,8 +322,10 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Calls of every run against the lower bound, for the methods that choose when to stop."""
     path = folder / "systems.png"
     with figure(path, size=(7.0, 4.4)) as (axes,):
-        for policy, colour in (("winner", "#1f6f5c"), ("rank 4", "#4c72b0"), ("top two", "#b5651d")):
+        for policy, colour in COLOURS.items():
             group = [row for row in rows if row["policy"] == policy and row["systems"] != SMALL_SYSTEMS]
+            if not group:  # not among the policies chosen
+                continue
             bounds, calls = [row["lower_bound"] for row in group], [row["questions"] for row in group]
             axes.plot(bounds, calls, "o", ms=3, alpha=0.5, color=colour, label=policy)
         axes.axhline(DUELS, color="k", lw=0.8, ls=":", label="1,500 duels")
