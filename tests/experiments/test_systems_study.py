@@ -8,7 +8,9 @@ from surepick_experiments.studies.runner import Options
 from surepick_experiments.studies.systems import (
     METHODS,
     ONCE,
+    OTHERS,
     bradley_terry,
+    draw,
     posterior,
     run_task,
     summarise,
@@ -74,10 +76,13 @@ def test_a_thousand_small_worlds_are_counted():
     assert {task["kind"] for task in small} == set(KINDS)
 
 
-def test_some_of_the_methods_can_be_chosen_by_name():
+def test_some_of_the_methods_can_be_chosen_by_name(tmp_path):
     chosen = tasks(Options(runs=1, policies=("rank all",)))[-1] | {"worlds": 1, "lead": 0.2}
-    assert [row["policy"] for row in run_task(chosen, np.random.default_rng(6))] == ["rank all"]
-    with pytest.raises(InvalidInput, match="There is no method 'rank 3' in this study"):
+    assert [row["policy"] for row in run_task(chosen, np.random.default_rng(6))] == ["rank all", *OTHERS]
+    large = tasks(Options(runs=1, policies=("rank all",)))[2] | {"lead": 0.2}
+    rows = run_task(large, np.random.default_rng(6))
+    assert draw(rows, summarise(rows), tmp_path)[0].exists()
+    with pytest.raises(InvalidInput, match="There is no policy 'rank 3' in this study"):
         tasks(Options(policies=("rank 3",)))
 
 

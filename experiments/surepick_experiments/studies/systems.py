@@ -72,8 +72,9 @@ def tasks(options: Options) -> list[Params]:
     """Single large worlds, and batches of small ones."""
     runs = options.runs or 20
     for name in options.policies or ():
-        if name not in METHODS:
-            raise InvalidInput(f"There is no method {name!r} in this study; it has {', '.join(METHODS)}.")
+        if name not in METHODS or name in OTHERS:
+            ours = [method for method in METHODS if method not in OTHERS]
+            raise InvalidInput(f"There is no policy {name!r} in this study; it has {', '.join(ours)}.")
     chosen = {} if options.policies is None else {"policies": list(options.policies)}
     large = [
         {"kind": kind, "lead": lead, "systems": 12, "inputs": 500, "worlds": 1, "number": number} | chosen
@@ -106,7 +107,7 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
         world = item_responses(task["kind"], task["systems"], task["inputs"], task["lead"], rng)
         bound = winner_lower_bound(world.chances, delta=DELTA)
         for name, method in METHODS.items():
-            if name not in task.get("policies", METHODS):
+            if name not in (*task.get("policies", METHODS), *OTHERS):
                 continue
             if name == ONCE and task["kind"] != "fixed":  # elsewhere the table of first answers is not the truth
                 continue
@@ -269,6 +270,12 @@ def posterior(pairs: Integers, wins: Floats, losses: Floats, start: Floats) -> t
 
 ONCE = "winner once"
 
+OTHERS = ("all pairs", "duels", "top two")
+"""Methods that are always run, beside the policies chosen: they take milliseconds."""
+
+COLOURS = {"winner": "#1f6f5c", "rank 4": "#4c72b0", "rank all": "#8172b3", "top two": "#b5651d"}
+"""Of the methods that choose when to stop."""
+
 SHOWN = {"rank 4": 4, "rank 6": 6}
 """Outputs that the judge reads in a call, where they are not two."""
 
@@ -315,8 +322,10 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Calls of every run against the lower bound, for the methods that choose when to stop."""
     path = folder / "systems.png"
     with figure(path, size=(7.0, 4.4)) as (axes,):
-        for policy, colour in (("winner", "#1f6f5c"), ("rank 4", "#4c72b0"), ("top two", "#b5651d")):
+        for policy, colour in COLOURS.items():
             group = [row for row in rows if row["policy"] == policy and row["systems"] != SMALL_SYSTEMS]
+            if not group:  # not among the policies chosen
+                continue
             bounds, calls = [row["lower_bound"] for row in group], [row["questions"] for row in group]
             axes.plot(bounds, calls, "o", ms=3, alpha=0.5, color=colour, label=policy)
         axes.axhline(DUELS, color="k", lw=0.8, ls=":", label="1,500 duels")
