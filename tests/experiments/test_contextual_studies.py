@@ -77,6 +77,23 @@ def test_study_contextual_says_how_much_of_the_regret_is_phi(tmp_path):
     assert all(row["phi_regret"] is None for row in rows if row["policy"] == "uniform")
 
 
+def test_the_tuned_form_loses_by_the_length_of_an_estimate_from_fifteen_answers():
+    """What docs/contextual.md says of the 20 seeds of the study."""
+    policy = policy_by_name("sup-logistic-tuned", horizon=2000, arms=20, norm_bound=4.0)
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng([2026, seed, 30, 20])
+        result = simulate(policy, ball_world(rng), 2000, rng)
+        status = policy.status(result.state)
+        norm = np.linalg.norm(result.state.phi.centre)
+        found.append((norm, result.regret[-1], status.phi_separated, status.levels[1].answers))
+    short, long = [one for one in found if one[0] < 5], [one for one in found if one[0] > 7]
+    assert (len(short), round(max(regret for _, regret, _, _ in short))) == (7, 341)
+    assert (len(long), round(min(regret for _, regret, _, _ in long))) == (9, 733)
+    assert sum(separated for *_, separated, _ in long) == sum(separated for *_, separated, _ in found) == 3
+    assert max(beyond for *_, beyond in long) < 25 < min(beyond for *_, beyond in short)  # answers of the second level
+
+
 def test_a_run_at_once_and_one_by_one_lose_the_same_in_phi():
     policy = policy_by_name("sup-logistic-tuned", horizon=3000, arms=4, norm_bound=4.0)
     runs = [

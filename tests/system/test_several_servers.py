@@ -108,6 +108,7 @@ def judge(urls: list[str], token: str, stop: threading.Event, acknowledged: list
         client.close()
 
 
+@pytest.mark.posix  # the command of the compose file has two workers, which are forked
 def test_judges_use_two_servers_while_one_is_killed_and_a_backup_is_taken(
     servers: tuple[str, list[Server]], postgres: str
 ) -> None:
@@ -210,6 +211,7 @@ def test_the_caddyfile_is_valid(tmp_path: Path) -> None:
 
 
 @needs_caddy
+@pytest.mark.posix  # the command of the compose file has two workers, which are forked
 def test_a_study_goes_on_through_the_proxy_when_a_server_is_killed(
     servers: tuple[str, list[Server]], tmp_path: Path
 ) -> None:

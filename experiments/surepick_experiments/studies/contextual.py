@@ -267,20 +267,24 @@ def _colours(names: list[str]) -> dict[str, Any]:
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """What the terminal shows."""
     shown = ("policy", "guarantee", "runs", "regret", "standard_error", "microseconds_per_step", "covered")
-    return [
+    found = [
         (title, [{key: cell[key] for key in shown} for cell in summary["cells"] if cell["instance"] == instance])
         for title, instance in (("Arms in the unit ball, norm 3", "ball"), ("Greedy's trap", "trap"))
-    ] + [
-        ("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"]),
-        (
-            "SupLogistic: how much of the regret was lost while Phi was filled, and runs with separated answers in Phi",
-            [
-                {key: cell[key] for key in ("instance", "policy", "runs", "regret", *PHI_COLUMNS)}
-                for cell in summary["cells"]
-                if "phi_regret" in cell
-            ],
-        ),
     ]
+    found.append(
+        ("Coverage of proved radii along all runs; the control shrinks them to a quarter", summary["coverage"])
+    )
+    in_phi = [
+        {key: cell[key] for key in ("instance", "policy", "runs", "regret", *PHI_COLUMNS)}
+        for cell in summary["cells"]
+        if "phi_regret" in cell
+    ]
+    if in_phi:
+        title = (
+            "SupLogistic: how much of the regret was lost while Phi was filled, and runs with separated answers in Phi"
+        )
+        found.append((title, in_phi))
+    return found
 
 
 STUDY = Study(
