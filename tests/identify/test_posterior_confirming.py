@@ -23,6 +23,7 @@ class Coin:
         weights = {
             "equal": lambda: np.ones(count),
             "gamma": lambda: rng.gamma(0.5, 2.0, count),
+            "heavy": lambda: np.where(rng.random(count) < 2e-3, 100.0, 0.8 / 0.998),
             "pareto": lambda: rng.pareto(1.5, count) / 2.0,  # no finite variance
         }[self.weights]()
         return Draws(np.where(rng.random(count) < self.share, -1.0, 1.0)[:, None], np.log(weights))
@@ -57,11 +58,19 @@ def test_an_approximate_limit_would_be_noticed():
 @pytest.mark.parametrize("weights", ["equal", "gamma", "pareto"])
 def test_what_is_small_is_confirmed(weights):
     for seed in range(3):
-        found = confirmed(Coin(0.1, weights), seed)
+        # A twentieth of the weight of "pareto" lies above the cut, and counts.
+        found = confirmed(Coin(0.02 if weights == "pareto" else 0.1, weights), seed)
         assert found.small
         assert found.draws <= MOST
         if weights != "pareto":  # whose weighted mean settles too slowly to compare
             assert found.estimate == pytest.approx(0.1, abs=0.05)
+
+
+def test_much_weight_above_the_cut_is_not_confirmed():
+    """The event is rare, but a fifth of the posterior lies where one draw in 500 does: it counts as error."""
+    heavy = Coin(0.01, "heavy")
+    assert confirmed(Coin(0.01, "equal"), 3, bound=0.05).small
+    assert not any(confirmed(heavy, seed, bound=0.05).small for seed in range(3))
 
 
 def test_hopeless_cases_end_soon():
@@ -82,4 +91,5 @@ def test_the_mean_factor_is_at_most_one_at_the_bound():
         ]
         expected = chances @ (share * np.exp(logs[0]) + (1 - share) * np.exp(logs[1]))
         assert expected <= 1 + 1e-12
-        assert chances @ np.exp(logs[1]) > 1  # without the event the wealth grows
+        assert np.all(logs[1][weights <= cut] > 0)  # without the event the wealth grows ...
+        assert np.all(logs[1][weights > cut] < 0)  # ... but not by draws that are too rare to trust

@@ -5,8 +5,8 @@ share a taste to some degree: new ones are searched with the usual population, a
 people, each with 40 answers. "opposite" people have the opposite taste of the earlier ones. "hairline" and "tied" are
 usual people whose two best items are moved to a gap of .05, and to none, where any verdict counts as wrong.
 
-`too_rare` is the probability that a search ended where draws at the person's own taste are too rare for its proof,
-condition (N) of docs/population.md: here the taste is known. `bound` is how many mean weights the bound of Lemma 2
+`too_rare` says how far draws at the person's own taste were too rare for the proof where a search ended, condition (N)
+of docs/population.md: here the taste is known. `bound` is how many mean weights the bound of Lemma 2
 is at the end of a search: with a cut there, nothing would have to be assumed of the draws.
 """
 
@@ -122,9 +122,10 @@ def _row(setting: str, assumed: str, problem: Problem, scores: Floats, populatio
 
 
 def too_rare(state: PosteriorState, scores: Floats) -> float:
-    """Probability that this person's weight exceeds the cut: of the components that the scores may be drawn from."""
+    """What (N) bounds for this person: (1 − c/w)⁺, over the components that the scores may be drawn from."""
     logs, chances = state.posterior.log_weights_at(scores)
-    return float(chances @ (logs > state.look.draws.log_evidence + math.log(CUT)))
+    above = np.maximum(logs - state.look.draws.log_evidence - math.log(CUT), 0.0)
+    return float(chances @ -np.expm1(-above))
 
 
 def search(problem: Problem, policy: Policy[Any], scores: Floats, seed: int) -> Verdict:

@@ -49,12 +49,13 @@ MODEL = (
 
 DRAWN = "Tastes are drawn from this population: {}."
 
-CUT_SHARE = 0.03
+CUT_SHARE = 0.05
 """Share of delta for people at whose taste draws are too rare."""
 
 NUMERICAL = (
-    f"Numerical: for all but a share {CUT_SHARE:g} delta of the people, draws at the person's own taste are "
-    f"at most {CUT:.0f} times rarer than the posterior has them (docs/population.md, (N))."
+    f"Numerical: draws at the person's own taste are at most {CUT:.0f} times rarer than the posterior has them; where "
+    f"they are r times rarer, 1 - {CUT:.0f}/r is not counted, at most {CUT_SHARE:g} delta on average over people "
+    "(docs/population.md, (N))."
 )
 
 LOOKS_SHARE = 0.01

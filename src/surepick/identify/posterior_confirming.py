@@ -1,13 +1,14 @@
 """Is the posterior probability of an event small? A test by weighted draws whose error is counted.
 
 A draw has the weight w: prior times likelihood over the density it is drawn from, of mean Z. With a cut c that is fixed
-before the draws, a bound α and a bet b < 1/(1 − α), and 1 for a draw that shows the event,
+before the draws, a bound α and a bet b < 1/(1 − α), and 1 for a draw that shows the event or weighs more than the cut,
 
-    X = w·1{event, w ≤ c} − α·min(w, c),    wealth = product over the draws of 1 − b·X/c.
+    X = min(w, c)·(1{event or w > c} − α),    wealth = product over the draws of 1 − b·X/c.
 
-X/c ≤ 1 − α, so no factor is negative. If P(event, w ≤ c) > α in the posterior, then E[X] > αZ − α·E[min(w, c)] ≥ 0 and
-every factor has a mean below one: the wealth ever reaches 1/level with probability at most `level` (Ville). Nothing is
-assumed about the weights above the cut. docs/population.md, Lemma 1, has the proof.
+−α ≤ X/c ≤ 1 − α, so no factor is negative. If E[min(w, c)·1{event or w > c}] ≥ αZ, then E[X] ≥ αZ − α·E[min(w, c)] ≥ 0
+and every factor has a mean of at most one: the wealth ever reaches 1/level with probability at most `level` (Ville).
+Nothing is assumed about the weights; what is not counted is the excess of weights over the cut. docs/population.md,
+Lemma 1, has the proof.
 """
 
 import math
@@ -43,7 +44,7 @@ class Confirmation:
 def factors(draws: Draws, event: Booleans, *, log_cut: float, bound: float) -> Floats:
     """Logarithm of the factor of every draw."""
     weights = np.exp(np.minimum(draws.log_weights - log_cut, 0.0))
-    lost = np.where(event & (draws.log_weights <= log_cut), weights, 0.0) - bound * weights
+    lost = np.where(event | (draws.log_weights > log_cut), weights, 0.0) - bound * weights
     return np.asarray(np.log1p(-BET / (1 - bound) * lost))
 
 
@@ -56,7 +57,7 @@ def confirm(
     level: float,
     rng: np.random.Generator,
 ) -> Confirmation:
-    """Whether P(event, w ≤ c) ≤ bound, by fresh draws; said wrongly with probability at most `level`.
+    """Whether E[min(w, c)·1{event or w > c}] < bound·Z, by fresh draws; said wrongly with probability at most `level`.
 
     `log_evidence` is an estimate from other draws, which fixes the cut. It ends when the wealth is large enough, or
     when the draws so far say that it will not be.

@@ -45,7 +45,7 @@ def choose_questions(
         counts[rows[np.argmax(worth)]] = 1
         return counts
     top = np.argsort(-worth, kind="stable")[:MOST_PAIRS]
-    shares = np.maximum(worth[top], 1e-12)
+    shares = np.maximum(worth[top], 1e-12).astype(np.float64)
     counts[rows[top]] = rng.multinomial(size, shares / shares.sum())
     return counts if without is None else np.minimum(counts, 1)
 
