@@ -23,7 +23,7 @@ SET: dict[str, Any] = {
     "profile": "full",
 }
 CONTEXTUAL = {"contextual": ("greedy",), "horizon": ("sup-logistic-tuned",)}
-METHODS = CONTEXTUAL | {"guess": ("top-two",)}
+METHODS = CONTEXTUAL | {"guess": ("top-two",), "systems": ("rank 4",)}
 
 
 def value(study: str, option: str) -> Any:

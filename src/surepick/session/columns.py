@@ -6,7 +6,6 @@ Questions are numbered from 1 in the order asked.
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
-from dataclasses import replace
 from typing import overload
 
 from surepick.answer import Places
@@ -154,11 +153,7 @@ class QuestionColumns(Mapping[int, Question]):
 
 
 class StageColumns(Sequence[StageProgress]):
-    """All stages planned. Those that were evaluated are packed, without their memos, and unpacked where one is read.
-
-    What a memo is for is done when its stage has been evaluated. The policy's state and the log have it too, and it is
-    most of what a stage takes.
-    """
+    """All stages planned. Those that were evaluated are packed, and unpacked where one is read."""
 
     def __init__(self) -> None:
         self._packed = PackedStages()
@@ -186,7 +181,7 @@ class StageColumns(Sequence[StageProgress]):
         """Pack the first stages; the number of questions in those that were not packed before."""
         done = self.open[: max(stages - len(self._packed), 0)]
         for stage in done:
-            self._packed.append(replace(stage, plan=replace(stage.plan, memo={})))
+            self._packed.append(stage)
         del self.open[: len(done)]
         return sum(stage.plan.total for stage in done)
 
