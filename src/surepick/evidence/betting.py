@@ -53,9 +53,9 @@ ROUNDING = 1e-9
 """Sums of scores that differ by less are equal."""
 
 PLACE_LOSSES = np.array([0.54, 0.56, 0.6])
-"""The same for rankings that count by places. One ranking tells of all items shown, so what decides when a search ends
-are the few rivals that lose narrowly; with bolder experts, and as much weight on the model as in comparisons, 13 worlds
-of 12 systems took 1.4 times the questions."""
+"""Constant experts where rankings count by places. One ranking tells of all items shown, so what decides when a search
+ends are the few rivals that lose narrowly; with bolder experts, and as much weight on the model as in comparisons, 13
+worlds of 12 systems took 1.4 times the questions."""
 
 SHARED = 1 / 3
 """Correlation of an item's comparisons with two others in one ranking; exact if all orders are equally likely."""
@@ -269,7 +269,7 @@ class WinnerEvidence:
         The experts' bet b gains log(1 + b·f) when the item loses. So it takes n = missing/log(1 + b·f) losses in a row,
         rounded up, and the last of them overshoots. The bet that gains missing/n with n rounded to a whole number, at
         least 1, wastes nothing: it keeps more if the item wins, or ends one loss sooner. If the probability of losing
-        is known, this saves 3 to 10% of the questions (docs/assumptions.md, "The bets").
+        is known, this saves 3 to 11% of the questions (docs/assumptions.md, "Bets that aim at the threshold").
 
         `threshold` is the log M_z at which an item is excluded. An item that is beyond it bets as the experts do.
         """

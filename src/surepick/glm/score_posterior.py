@@ -298,8 +298,8 @@ class ScorePosterior:
     def _log_likelihood(self, gaps: Floats) -> Floats:
         """Of all answers, for every draw.
 
-        log μ(v) = min(v, 0) − log(1 + e^−|v|). The factors 1 + e^−|v| are at most 2, so many of them are multiplied
-        before one logarithm is taken, which costs as much as ten multiplications.
+        log μ(v) = min(v, 0) − log(1 + e^−|v|). The factors 1 + e^−|v| are at most 2, so up to `FACTORS` of
+        them are multiplied before one logarithm is taken, which costs as much as ten multiplications.
         """
         answers = self.wins + self.losses
         logs = self.wins @ gaps - answers @ np.maximum(gaps, 0.0)
