@@ -5,9 +5,13 @@ and for every process that they start. `os.geteuid`, `pwd` and `signal.SIGKILL` 
 the servers of the tests use them here; `mypy --platform win32` finds where the package names them.
 """
 
+import contextlib
 import os
 import signal
 import sys
+
+with contextlib.suppress(ImportError):
+    import psutil  # noqa: F401 - only tests use it, and on Windows it needs none of what is taken away here
 
 for module in ("curses", "fcntl", "pty", "readline", "resource", "syslog", "termios", "tty"):
     sys.modules[module] = None  # type: ignore[assignment]  # an import of it fails
