@@ -6,13 +6,13 @@ with the flaw that Jun et al. found in it.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 from surepick.baselines.ucb_glm import li_kappa
 from surepick.contextual.history import History
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet

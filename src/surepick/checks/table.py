@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Booleans, Floats, Integers
+from surepick._cached import cached_property
 from surepick.answer import code_of, read_answer
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee

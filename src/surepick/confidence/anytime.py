@@ -8,13 +8,13 @@ it is turned into intervals whose ends are certified.
 import math
 import secrets
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 from surepick.confidence.result import Condition, Data, Intervals, Tallies, batches_of, unbounded
 from surepick.errors import InvalidInput
 from surepick.evidence.likelihood_ratio import Evidence, evidence_from_batches

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from surepick import validate
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 from surepick.confidence.theorem import Budget, radii
 from surepick.contextual import kernels
 from surepick.contextual.likelihood_ratio import LikelihoodRatioSet

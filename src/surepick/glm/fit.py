@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
 import scipy  # its parts load when first used: scipy.optimize takes longer than importing all of surepick
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.glm.loss import Derivatives, derivatives
 from surepick.glm.newton import Progress, minimise

@@ -12,12 +12,13 @@ take 10 µs here. Notation as in `loss`: v = xᵀθ, μ(v) = 1/(1+e⁻ᵛ), s = 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, update_wrapper
+from functools import cache, update_wrapper
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 
 P = ParamSpec("P")
 R = TypeVar("R")

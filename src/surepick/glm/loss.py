@@ -7,12 +7,12 @@ probability of a one, s(v) = μ'(v) = μ(1−μ), m(v) = log(1+eᵛ). The loss i
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from surepick._arrays import Floats
+from surepick._cached import cached_property
 from surepick.linalg import blocks
 
 STACKED = 4_000_000

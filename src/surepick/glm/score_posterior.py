@@ -8,12 +8,12 @@ is weighted by what the posterior is there, so the approximation costs effective
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import entr, log_expit, xlogy
 
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.glm.item_scores import posterior_mode
 from surepick.glm.loss import probability_of_yes
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from math import comb
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Booleans, Floats, Integers
+from surepick._cached import cached_property
 from surepick.display import Displayed, View
 from surepick.errors import InvalidInput, NotIdentifiable
 from surepick.identify.sets import set_number, set_of

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from surepick import validate
 from surepick._arrays import Booleans
+from surepick._cached import cached_property
 from surepick.display import Displayed, View
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee

@@ -1,7 +1,6 @@
 """A world: a problem together with its hidden truth, and judges who answer from it. No policy ever sees one."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.answer import Places
 from surepick.glm import probability_of_yes, variance
 from surepick.identify import DrawnAnswers, Problem, Verdict

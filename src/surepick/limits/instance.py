@@ -9,13 +9,13 @@ and keep a relative accuracy of 1e-12 for b → a as well as for logits of ±700
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.design import Rows
 from surepick.design.cutting_planes import WhitenedBasis, whitened_basis
 from surepick.design.vector_families import FamilyUnion, refuse_unmeasurable

@@ -1,9 +1,9 @@
 """The outcome of a search with all that belongs to it: verdict, how it ended, what was left out, and what it cost."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from surepick._cached import cached_property
 from surepick.baselines import RageGlmPrinted
 from surepick.checks import Answers, Check, check_all
 from surepick.errors import SurepickError

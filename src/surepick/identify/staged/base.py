@@ -8,13 +8,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.confidence.prior_bounds import Knowledge
 from surepick.confidence.theorem import Budget
 from surepick.design import apportion
