@@ -1,5 +1,6 @@
 """Beliefs about the scores of items, against sums over a grid of scores."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -162,6 +163,25 @@ def test_samples_mix_the_scales_by_their_weights(rng):
     assert gap.mean() == pytest.approx(belief.scores()[0] - belief.scores()[2], abs=0.05)
     # The kept samples are few, so the deviation is that of the belief within what 64 of them tell.
     assert gap.std() == pytest.approx(belief.deviations_from(0)[2], rel=0.25)
+
+
+def test_components_are_scales_that_answers_weigh(rng):
+    mean, root = np.array([[2.0, 0.0, -2.0], [0.0, 0.0, 0.0]]), np.tril(rng.normal(size=(2, 3, 3))) + np.eye(3)
+    before = ItemScores.of(None, 3)
+    belief = before.with_components(mean, root @ root.transpose(0, 2, 1), np.log([0.8, 0.2]))
+    assert belief.weights == pytest.approx([*before.weights / 2, 0.4, 0.1])
+    for place in (-2, -1):  # updated like a belief of this mean and covariance alone
+        covariance = root[place] @ root[place].T
+        alone = replace(belief, mean=mean[[place]], variance=np.diag(covariance)[None], written=covariance[None])
+        alone = replace(alone, pending=np.zeros((0, 1, 3)), drawn=belief.drawn[[place]], log_weights=np.zeros(1))
+        told, alone_told = belief.update(0, 1, 1.0, 3.0), alone.update(0, 1, 1.0, 3.0)
+        assert told.mean[place] == pytest.approx(alone_told.mean[0])
+        gained = told.log_weights[place] - belief.log_weights[place]
+        assert gained == pytest.approx(float(alone_told.log_weights[0]))
+        drawn = belief.drawn[place]
+        assert np.trace(drawn.T @ drawn / len(drawn)) == pytest.approx(np.trace(covariance), rel=0.5)
+    expecting = belief.update(0, 2, 30.0, 30.0)
+    assert np.argmax(expecting.weights) == len(before.weights)  # whoever expected it is believed
 
 
 def test_many_comparisons_are_predicted_as_each_alone():

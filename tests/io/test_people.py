@@ -39,7 +39,6 @@ def test_votes_must_say_who_answered(tmp_path):
         read_people(PROBLEM, [votes])
 
 
-def test_no_files_are_no_population(tmp_path):
-    assert learn_population(PROBLEM, []) is None
+def test_a_population_is_learned_from_logs(tmp_path):
     logs = [log_of(tmp_path / f"{number}.jsonl", "abcd") for number in range(4)]
     assert isinstance(learn_population(PROBLEM, logs), Population)

@@ -8,12 +8,13 @@ how well they predicted. It predicts, guides the sampling and ranks; no proof de
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri, softmax
 
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.glm.loss import probability_of_yes
 
 OWN_SCALES = (0.7, 1.3, 2.5)
@@ -112,6 +113,22 @@ class ItemScores:
             np.zeros((0, len(self.mean) + len(c), len(mean))),
             np.concatenate([self.drawn, c[:, :, None] * drawn + tau[:, :, None] * noise]),
             np.concatenate([self.log_weights, np.zeros(len(c))]),
+        )
+
+    def with_components(self, mean: Floats, covariance: Floats, log_weights: Floats) -> "ItemScores":
+        """With further scales: Gaussians for all scores, such as the tastes of a population; before the first answer.
+
+        `mean` is components × items, `covariance` components × items × items. `log_weights` say how far each is
+        believed beforehand, where the scales so far share a weight of one.
+        """
+        noise = np.random.default_rng(2).normal(size=(len(mean), DRAWS, mean.shape[1]))
+        return ItemScores(
+            np.vstack([self.mean, mean]),
+            np.vstack([self.variance, np.einsum("gii->gi", covariance)]),
+            np.concatenate([self._written_out().written, covariance]),
+            np.zeros((0, len(self.mean) + len(mean), mean.shape[1])),
+            np.concatenate([self.drawn, noise @ np.linalg.cholesky(covariance).transpose(0, 2, 1)]),
+            np.concatenate([np.log(self.weights), log_weights]),
         )
 
     @cached_property

@@ -148,6 +148,14 @@ class Population:
         return cls(names, prior, source)
 
 
+def given_population(given: object) -> Population | None:
+    """The option `population` of a policy, which a log has as plain values."""
+    population = Population.from_json(given) if isinstance(given, Mapping) else given
+    if not isinstance(population, Population | None):
+        raise InvalidInput(f"population must be a Population, got {population!r}; see Population.learn.")
+    return population
+
+
 def any_people(problem: Problem) -> ScorePrior:
     """Usual people, and others who answer nearly at random or nearly without doubt: what unlike people may be."""
     return _hierarchical(problem, ANY_SPREADS)

@@ -9,14 +9,14 @@ until the leader is the best with posterior probability 1 − delta:
 
 import math
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.checks import Check
 from surepick.errors import InvalidInput
 from surepick.glm import Tally, probability_of_yes
@@ -24,17 +24,21 @@ from surepick.glm.score_posterior import Draws, ScorePosterior
 from surepick.guarantee import Guarantee
 from surepick.identify.policy import (
     ENOUGH,
+    LAST_ANSWERS,
     Partial,
     Plan,
     StageRecord,
     Wait,
+    budget_spent,
     checked_answers,
     checked_limits,
     checked_partial,
     exhausted,
+    has_more,
     numbered,
+    stage_size,
 )
-from surepick.identify.population import USUAL, Population
+from surepick.identify.population import USUAL, Population, given_population
 from surepick.identify.posterior_check import unlike_population
 from surepick.identify.posterior_confirming import CUT, confirm, factors
 from surepick.identify.posterior_sampling import choose_questions
@@ -77,10 +81,7 @@ MOST_ITEMS = 200
 """With more items a question would take longer than a person does."""
 
 ONE_BY_ONE = 500
-"""Questions that are planned one at a time ..."""
-
-GROWTH = 0.02
-"""... and how a stage grows with those beyond."""
+"""Questions that are planned one at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +107,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         checked_limits(self.delta, self.epsilon, self.budget)
-        if isinstance(self.population, Mapping):  # as a log has it
-            object.__setattr__(self, "population", Population.from_json(self.population))
-        if not isinstance(self.population, Population | None):
-            raise InvalidInput(f"population must be a Population, got {self.population!r}; see Population.learn.")
+        object.__setattr__(self, "population", given_population(self.population))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -153,11 +151,9 @@ class Posterior:
             return self._say(state, status, best, reason)
         if state.asked >= self.budget:
             if state.evaluated_stages < len(state.stages):
-                return Wait("The budget is spent; answers to questions handed out are still to come.")
-            spent = f"The budget of {self.budget:,} questions is spent. {reason} Raise the budget."
-            return self._say(state, Status.BUDGET_SPENT, best, spent)
-        size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
-        counts = choose_questions(state, min(size, self.budget - state.asked), rng, without)
+                return LAST_ANSWERS
+            return self._say(state, Status.BUDGET_SPENT, best, budget_spent(self.budget, reason))
+        counts = choose_questions(state, stage_size(state.asked, self.budget, ONE_BY_ONE), rng, without)
         if not counts.any():
             left = int(np.count_nonzero(state.look.best_chances > self.delta))
             return exhausted(without or (), left, remedy="")
@@ -310,11 +306,15 @@ class PosteriorState:
     pool: Draws | None = None
     """Draws that the last plan was made from; a replay makes the same."""
 
-    @cached_property
+    @property
     def evaluated(self) -> "PosteriorState":
         """With the longest prefix of answered stages evaluated, in planning order."""
+        return self._evaluated if has_more(self.stages, self.evaluated_stages) else self
+
+    @cached_property
+    def _evaluated(self) -> "PosteriorState":
         state = self
-        while state.evaluated_stages < len(state.stages) and state.stages[state.evaluated_stages].answered:
+        while has_more(state.stages, state.evaluated_stages):
             state = state._after(state.stages[state.evaluated_stages])
         return state
 

@@ -13,9 +13,9 @@ People = dict[str, list[tuple[str, str, int]]]
 """For each person the comparisons: first item, second item, 1 where the first was preferred, else 0."""
 
 
-def learn_population(problem: Problem, paths: Sequence[Path]) -> Population | None:
-    """The population of the people in these files; None if there are no files."""
-    return Population.learn(problem, read_people(problem, paths)) if paths else None
+def learn_population(problem: Problem, paths: Sequence[Path]) -> Population:
+    """The population of the people in these files."""
+    return Population.learn(problem, read_people(problem, paths))
 
 
 def read_people(problem: Problem, paths: Sequence[Path]) -> People:
@@ -28,7 +28,7 @@ def read_people(problem: Problem, paths: Sequence[Path]) -> People:
     known = {name for names in problem.aliases for name in names}
     for path in paths:
         log = _session_log(path)
-        found = _of_votes(path, known) if log is None else _of_log(path, log)
+        found = _of_votes(path, known) if log is None else people_of_log(log, nobody=str(path))
         for person, answers in found.items():
             usable = [(a, b, won) for a, b, won in answers if {a, b} <= known]
             people.setdefault(person, []).extend(usable)
@@ -45,13 +45,14 @@ def _session_log(path: Path) -> list[Event] | None:
     return read_journal(path) if isinstance(head, dict) and head.get("event") == "session" else None
 
 
-def _of_log(path: Path, log: list[Event]) -> People:
+def people_of_log(log: list[Event], *, nobody: str) -> People:
+    """The decisive answers of a session by judge; those without one are of the person `nobody`."""
     answers = answers_of(Problem.from_json(log[0]["problem"]), log)
     people: People = {}
     for shown, said, judge in zip(answers.items.tolist(), answers.said.tolist(), answers.judges, strict=True):
         if said in (0, 1) and min(shown) >= 0:
             first, second = (answers.names[item] for item in shown)
-            people.setdefault(judge or str(path), []).append((first, second, said))
+            people.setdefault(judge or nobody, []).append((first, second, said))
     return people
 
 

@@ -1,7 +1,7 @@
 """What no method can beat, and what the formulas of the literature promise. See docs/limits.md.
 
-Reading order: `instance`, `lower_bound`, `alternatives`, `winner_bound`, `shared_error`, `search_bound`; then
-`complexity` and `worst_case`.
+Reading order: `instance`, `lower_bound`, `alternatives`, `winner_bound`, `shared_error`, `search_bound`,
+`population_bound`; then `complexity` and `worst_case`.
 """
 
 from surepick.limits.complexity import (
@@ -25,6 +25,7 @@ from surepick.limits.complexity import (
 )
 from surepick.limits.instance import Instance, alpha, beta, kl_divergence
 from surepick.limits.lower_bound import LowerBound, lower_bound
+from surepick.limits.population_bound import PopulationBound, population_bound
 from surepick.limits.search_bound import search_bound
 from surepick.limits.shared_error import shared_error_bound, winner_shared_error_bound
 from surepick.limits.winner_bound import winner_lower_bound
@@ -36,6 +37,7 @@ __all__ = [
     "Instance",
     "KappaFamily",
     "LowerBound",
+    "PopulationBound",
     "RegretBound",
     "Terms",
     "alpha",
@@ -51,6 +53,7 @@ __all__ = [
     "kl_divergence",
     "li_eigenvalue",
     "lower_bound",
+    "population_bound",
     "printed_information",
     "proof_information",
     "rage_glm_2_formula",
