@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from surepick import Problem, Session
-from surepick.identify import Winner
+from surepick.identify import Anytime, Exclusion, Posterior, Winner
 from surepick.identify.policy import Plan
 from surepick.identify.stage_list import StageList, asked_counts
 from surepick.session.columns import AnswerColumns, NumberSet
-from surepick.session.event_log import BLOCK, EventLog
+from surepick.session.event_log import RECENT, EventLog
 
 
 def answered(session: Session, answers: int, seed: int = 0) -> None:
@@ -38,19 +38,66 @@ def open_session(**options: object) -> Session:
     return Session(problem, Winner(delta=1e-9), seed=3, **options)  # type: ignore[arg-type]
 
 
-def test_an_answer_takes_less_than_a_kilobyte() -> None:
+def judged(session: Session, until: int) -> None:
+    """As in a service: twenty judges who hold a question each, none of whom is asked the same twice."""
+    chance, judges = np.random.default_rng(until), 0
+    while session.answered < until:
+        held = []
+        for place in range(20):
+            asked = session.ask(1, without=session.had_by(f"judge {judges + place}"))
+            held += [(question, f"judge {judges + place}") for question in asked]
+        judges += 0 if held else 20  # they have had all that helps: others come
+        for place in chance.permutation(len(held)).tolist():
+            session.tell(held[place][0].id, int(chance.integers(2)), judge=held[place][1])
+        session.verdict()
+
+
+def test_an_answer_takes_about_a_hundred_bytes() -> None:
+    problem = Problem.from_pairs({str(item): [item % 5, item // 5] for item in range(25)})
     tracemalloc.start()
     try:
-        session = open_session()
-        answered(session, 400)
-        gc.collect()
-        before = tracemalloc.get_traced_memory()[0]
-        answered(session, 500, seed=1)
-        gc.collect()
-        each = (tracemalloc.get_traced_memory()[0] - before) / 500
+        session, sizes = Session(problem, Winner(delta=1e-9), repeats="once", seed=3), []
+        for answers in (1_000, 3_000):
+            judged(session, answers)
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert each < 1_000
+    assert (sizes[1] - sizes[0]) / 2_000 < 150
+
+
+@pytest.mark.parametrize("policy", [Winner(), Anytime(), Exclusion(), Posterior()])
+def test_states_that_are_replaced_are_freed_at_once(policy: Winner | Anytime | Exclusion | Posterior) -> None:
+    """Their arrays are large, and the collection of cycles counts objects, not bytes."""
+    session = Session(Problem.from_pairs({str(item): [item % 3, item // 3] for item in range(9)}), policy, seed=3)
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(30):
+            for question in session.ask(1):
+                session.tell(question.id, number % 2)
+            assert session.verdict().claims
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_a_claim_that_follows_keeps_little_of_each_stage() -> None:
+    problem = Problem.from_pairs(np.random.default_rng(2).normal(size=(30, 4)))
+    session = Session(problem, Winner(delta=1e-9), seed=3)
+    tracemalloc.start()
+    try:
+        sizes = []
+        for answers in (150, 250):
+            while session.answered < answers:
+                (question,) = session.ask(1)
+                session.tell(question.id, session.answered % 2)
+            assert session.verdict().claims
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert (sizes[1] - sizes[0]) / 100 < 3_500
 
 
 @pytest.mark.parametrize("repeats", ["independent", "once"])
@@ -64,7 +111,7 @@ def test_what_is_shown_of_a_long_session_is_what_its_log_says(repeats: str) -> N
             shown[question.id] = question
             session.tell(question.id, int(chance.integers(2)), judge=judge)
     events = list(session.log)
-    assert len(events) > 2 * BLOCK
+    assert len(events) > 2 * RECENT
     assert {event["id"]: event["answer"] for event in events if event["event"] == "answer"} == session.answers
     assert list(session.questions) == list(shown)
     for number, question in session.questions.items():
@@ -84,17 +131,23 @@ def test_what_is_shown_of_a_long_session_is_what_its_log_says(repeats: str) -> N
 
 
 def test_the_log_is_a_sequence_across_what_is_packed() -> None:
-    events = [{"event": "answer", "id": number, "answer": number % 2} for number in range(3 * BLOCK + 7)]
+    events = [{"event": "answer", "id": number, "answer": number % 2} for number in range(3 * RECENT + 7)]
     log = EventLog()
     for event in events:
         log.append(event)
     assert log == events
     assert len(log) == len(events)
     assert list(log) == events
-    assert [log[place] for place in (0, 5, BLOCK, 2 * BLOCK - 1, -1)] == [
-        events[place] for place in (0, 5, BLOCK, 2 * BLOCK - 1, -1)
+    assert [log[place] for place in (0, 5, RECENT, 2 * RECENT - 1, -1)] == [
+        events[place] for place in (0, 5, RECENT, 2 * RECENT - 1, -1)
     ]
-    for part in (slice(3, 9), slice(BLOCK - 2, 2 * BLOCK + 3), slice(-5, None), slice(None, 4), slice(None, None, 100)):
+    for part in (
+        slice(3, 9),
+        slice(RECENT - 2, 2 * RECENT + 3),
+        slice(-5, None),
+        slice(None, 4),
+        slice(None, None, 100),
+    ):
         assert log[part] == events[part]
     assert log != events[:-1]
     with pytest.raises(IndexError):

@@ -1,18 +1,21 @@
-"""Stages in little memory: those that were evaluated for good are packed into arrays, and unpacked where one is read.
+"""Stages in little memory: those that were evaluated for good are packed into text, and unpacked where one is read.
 
 A search for the best of many items plans thousands of stages, most of them of one question. As objects with arrays of
-their own they would take two kilobytes each; packed they take about a hundred bytes.
+their own they would take two kilobytes each; packed they take about fifty bytes.
 """
 
 import json
 import threading
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from itertools import islice
+from typing import overload
 
 import numpy as np
 
 from surepick._arrays import Integers
+from surepick.identify.packed_lines import PackedLines
 from surepick.identify.policy import AnsweredStage, Plan, StageRecord
 
 _ONE_PACKS = threading.Lock()
@@ -22,37 +25,27 @@ _ONE_PACKS = threading.Lock()
 class PackedStages(Sequence[StageRecord]):
     """Stages whose answers do not change any more, in the order of planning; it only grows."""
 
-    __slots__ = ("_answers", "_closed", "_memo_ends", "_memos", "_missing", "_more", "_row_ends", "_rows")
+    __slots__ = ("_answers", "_counts", "_lines", "_missing")
 
     def __init__(self) -> None:
-        self._rows = array("q")  # of each question: its number, how often it was planned, answers, wins
-        self._row_ends = array("q")
-        self._memos = bytearray()
-        self._memo_ends = array("q")
-        self._closed = bytearray()
+        self._lines = PackedLines()
         self._answers = array("q")
         self._missing = array("q")
-        self._more: dict[int, dict[str, Any]] = {}
-        """Of the few stages that have any: scores between 0 and 1, and orders."""
+        self._counts = Counter[int]()
+        """How often each question was planned in all of them."""
 
     def __len__(self) -> int:
-        return len(self._row_ends)
+        return len(self._lines)
 
     def append(self, stage: AnsweredStage, *, closed: bool = False) -> None:
         """Pack one more stage."""
-        more = {"partial": stage.partial, "orders": stage.orders}
-        if any(more.values()):
-            self._more[len(self)] = more
-        answers = int(stage.pulls.sum()) + sum(len(told) for kind in more.values() for told in kind)
-        self._rows.extend(
-            np.column_stack([stage.plan.measurements, stage.plan.pulls, stage.pulls, stage.wins]).ravel().tolist()
-        )
-        self._row_ends.append(len(self._rows))
-        self._memos += json.dumps(dict(stage.plan.memo)).encode()
-        self._memo_ends.append(len(self._memos))
-        self._closed.append(closed)
+        plan, partial, orders = stage.plan, stage.partial, stage.orders
+        answers = int(stage.pulls.sum()) + sum(len(told) for kind in (partial, orders) for told in kind)
+        asked = [column.tolist() for column in (plan.measurements, plan.pulls, stage.pulls, stage.wins)]
+        self._lines.append(json.dumps([*asked, closed, dict(plan.memo), partial, orders], separators=(",", ":")))
         self._answers.append(answers)
-        self._missing.append(stage.plan.total - answers)
+        self._missing.append(plan.total - answers)
+        self._counts.update(dict(zip(*asked[:2], strict=True)))
 
     @overload
     def __getitem__(self, place: int) -> StageRecord: ...
@@ -60,18 +53,21 @@ class PackedStages(Sequence[StageRecord]):
     def __getitem__(self, place: slice) -> tuple[StageRecord, ...]: ...
     def __getitem__(self, place: int | slice) -> StageRecord | tuple[StageRecord, ...]:
         if isinstance(place, slice):
-            return tuple(self[number] for number in range(*place.indices(len(self))))
+            begin, _, step = place.indices(len(self))
+            return tuple(_unpacked(begin + number * step, line) for number, line in enumerate(self._lines[place]))
         number = range(len(self))[place]
-        begin, memo_begin = (self._row_ends[number - 1], self._memo_ends[number - 1]) if number else (0, 0)
-        rows = np.array(self._rows[begin : self._row_ends[number]], dtype=np.int64).reshape(-1, 4).T
-        memo = json.loads(self._memos[memo_begin : self._memo_ends[number]])
-        plan = Plan(number, rows[0], rows[1], memo)
-        return StageRecord(plan, rows[2], rows[3], bool(self._closed[number]), **self._more.get(number, {}))
+        return _unpacked(number, self._lines[number])
 
-    def asked(self, stages: int) -> Integers:
-        """The questions of the first stages as rows (number, how often)."""
-        rows = np.array(self._rows[: self._row_ends[stages - 1] if stages else 0], dtype=np.int64)
-        return rows.reshape(-1, 4)[:, :2]
+    def since(self, place: int) -> Iterator[StageRecord]:
+        """The stages from `place` on."""
+        return (_unpacked(number, line) for number, line in enumerate(self._lines.since(place), place))
+
+    def counts(self, stages: int) -> Counter[int]:
+        """How often each question was planned in the first stages."""
+        counts = self._counts.copy()
+        for record in self.since(stages):
+            counts.subtract(dict(zip(record.plan.measurements.tolist(), record.plan.pulls.tolist(), strict=True)))
+        return counts
 
     def answers(self, stages: int) -> tuple[int, ...]:
         """Answers to each of the first stages."""
@@ -84,12 +80,17 @@ class PackedStages(Sequence[StageRecord]):
     def copy(self, stages: int) -> "PackedStages":
         """The first stages."""
         copied = PackedStages()
-        rows, memos = (self._row_ends[stages - 1], self._memo_ends[stages - 1]) if stages else (0, 0)
-        copied._rows, copied._row_ends = self._rows[:rows], self._row_ends[:stages]
-        copied._memos, copied._memo_ends = self._memos[:memos], self._memo_ends[:stages]
-        copied._closed, copied._more = self._closed[:stages], {k: v for k, v in self._more.items() if k < stages}
+        copied._lines, copied._counts = self._lines.copy(stages), self.counts(stages)
         copied._answers, copied._missing = self._answers[:stages], self._missing[:stages]
         return copied
+
+
+def _unpacked(number: int, line: str) -> StageRecord:
+    """The stage of this number as `PackedStages.append` has written it."""
+    *asked, closed, memo, partial, orders = json.loads(line)
+    where, planned, pulls, wins = (np.array(column, dtype=np.int64) for column in asked)
+    told = tuple(tuple(tuple(order) for order in given) for given in orders)
+    return StageRecord(Plan(number, where, planned, memo), pulls, wins, closed, tuple(map(tuple, partial)), told)
 
 
 class StageList(Sequence[StageRecord]):
@@ -116,14 +117,16 @@ class StageList(Sequence[StageRecord]):
     def __getitem__(self, place: int | slice) -> StageRecord | tuple[StageRecord, ...]:
         if isinstance(place, slice):
             begin, end, step = place.indices(len(self))
-            if begin >= self._count and step == 1:
-                return self._rest[begin - self._count : max(end - self._count, 0)]
+            if step == 1:
+                packed = self._packed[begin : min(end, self._count)]
+                return packed + self._rest[max(begin - self._count, 0) : max(end - self._count, 0)]
             return tuple(self[number] for number in range(begin, end, step))
         number = range(len(self))[place]
         return self._packed[number] if number < self._count else self._rest[number - self._count]
 
     def __iter__(self) -> Iterator[StageRecord]:
-        return (self[number] for number in range(len(self)))
+        yield from islice(self._packed.since(0), self._count)  # it may have more, of a search that went on
+        yield from self._rest
 
     def planned(self, plan: Plan) -> "StageList":
         """With one more stage, without answers."""
@@ -156,16 +159,16 @@ class StageList(Sequence[StageRecord]):
         return self._packed.missing(min(stages, self._count)) + sum(record.missing for record in rest)
 
     @property
-    def parts(self) -> tuple[Integers, tuple[StageRecord, ...]]:
-        """The questions of the packed stages as rows (number, how often), and the other stages."""
-        return self._packed.asked(self._count), self._rest
+    def parts(self) -> tuple[Counter[int], tuple[StageRecord, ...]]:
+        """How often each question was planned in the packed stages, and the other stages."""
+        return self._packed.counts(self._count), self._rest
 
 
 def asked_counts(stages: Sequence[StageRecord], questions: int) -> Integers:
     """How often each of a problem's questions was planned in these stages."""
-    rows, rest = stages.parts if isinstance(stages, StageList) else (np.zeros((0, 2), dtype=np.int64), stages)
-    pairs = [rows, *(np.column_stack([record.plan.measurements, record.plan.pulls]) for record in rest)]
+    packed, rest = stages.parts if isinstance(stages, StageList) else (Counter[int](), stages)
     counts = np.zeros(questions, dtype=np.int64)
-    numbers, times = np.concatenate(pairs).T
-    np.add.at(counts, numbers, times)
+    counts[list(packed)] = list(packed.values())
+    for record in rest:
+        counts[record.plan.measurements] += record.plan.pulls  # a plan names each measurement at most once
     return counts

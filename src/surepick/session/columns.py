@@ -6,6 +6,7 @@ Questions are numbered from 1 in the order asked.
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet, Sequence
+from itertools import islice
 from typing import overload
 
 from surepick.answer import Places
@@ -48,7 +49,7 @@ class AnswerColumns(MutableMapping[int, float | Places]):
     """Answers by question, in the order given: 0, 1, a score between them, or places."""
 
     def __init__(self) -> None:
-        self._order = array("q")
+        self._order = array("i")
         self._scores = array("d")  # by number; not a number where there is none
         self._places: dict[int, Places] = {}
 
@@ -91,7 +92,7 @@ class QuestionColumns(Mapping[int, Question]):
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._stages = array("q")
+        self._stages = array("i")
         self._measurements = array("q")
         self._swapped = bytearray()
         self._inputs = array("q")
@@ -169,9 +170,22 @@ class StageColumns(Sequence[StageProgress]):
     def __getitem__(self, place: slice) -> list[StageProgress]: ...
     def __getitem__(self, place: int | slice) -> StageProgress | list[StageProgress]:
         if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self)))]
+            begin, end, step = place.indices(len(self))
+            if step == 1:
+                return list(islice(self._from(begin), max(end - begin, 0)))
+            return [self[number] for number in range(begin, end, step)]
         number, packed = range(len(self))[place], len(self._packed)
         return StageProgress.settled(self._packed[number]) if number < packed else self.open[number - packed]
+
+    def __iter__(self) -> Iterator[StageProgress]:
+        return self._from(0)
+
+    def _from(self, place: int) -> Iterator[StageProgress]:
+        """The stages from `place` on: one by one, each packed one would be looked for in its block again."""
+        packed = len(self._packed)
+        if place < packed:
+            yield from map(StageProgress.settled, self._packed.since(place))
+        yield from islice(self.open, max(place - packed, 0), None)
 
     def add(self, plan: Plan) -> None:
         """One more stage was planned."""
