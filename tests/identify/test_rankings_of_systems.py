@@ -1,6 +1,7 @@
 """Rankings of systems on inputs: exact means of the evidence by places, the certificate, and whole searches."""
 
 import json
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Any
 
@@ -10,10 +11,11 @@ from scipy.special import logsumexp
 
 from certificates import signed
 from surepick import CertificateRefused, InvalidInput, Problem, Session, Winner, find_best, verify_certificate
-from surepick.certificate.winner import PLACE_WEIGHTS, Process
-from surepick.evidence.betting import LOG_SHARES, WinnerEvidence, above_in, all_place_bets, place_bets
+from surepick.certificate.winner import Process
+from surepick.evidence.betting import LOG_SHARES, WinnerEvidence, above_in, place_bets
 from surepick.glm.item_scores import ItemScores
 from surepick.identify import Plan, Status
+from surepick.identify.set_stages import losing_to
 from surepick.identify.sets import picks_of
 
 NAMES = ["a", "b", "c", "d"]
@@ -36,7 +38,7 @@ def mean_of_process(policy: Winner, chances: Any, questions: int, *, item: int =
         if not isinstance(plan, Plan):
             named = state.evaluated.named if policy.epsilon else ()
             evidence = named[0] if named else state.evaluated.evidence
-            leaves.append((weight, logsumexp(evidence.log_wealth[item] + evidence.log_shares)))
+            leaves.append((weight, logsumexp(evidence.log_wealth[item] + LOG_SHARES)))
             return
         state = policy.apply(state, plan)
         shown, nothing = problem.shown(int(plan.measurements[0])), plan.tally(problem, [0], [0])
@@ -117,15 +119,10 @@ def test_picks_one_after_the_other_would_accuse_it() -> None:
         else:
             mean += chance  # no bet on other picks
     assert mean > 1.01
-    placed = WinnerEvidence.of(4, by_places=True)
-    pairs = ([0.25, 0.4, 0.6], [0.25, 0.4, 0.6])
+    against = [(1, 1.0), (0, 0.0), (0, 0.0)]  # the bet that it would lose to the second, whatever is picked before
+    placed = WinnerEvidence.of(4)
     by_places = sum(
-        chance
-        * np.exp(
-            logsumexp(
-                placed.after_rankings((0, 1, 2), pairs, [(above_in(order, 3), 1)]).log_wealth[0] + placed.log_shares
-            )
-        )
+        chance * np.exp(placed.after_rankings((0, 1, 2), against, [(above_in(order, 3), 1)]).log_wealth[0, 0])
         for order, chance in MIXED((0, 1, 2)).items()
     )
     assert by_places <= 1
@@ -139,47 +136,78 @@ def test_a_system_that_loses_on_average_is_found_out() -> None:
 def test_a_bet_against_the_sign_would_break_the_proof() -> None:
     """The negative control of the form itself: bets for an item, in place of against it, have a mean above 1."""
     world = on_inputs((1.0, [3.0, 1.0, 1.0, 1.0]))
-    fair = np.full((3, 3), 0.5)
-    bets = place_bets(np.array([[0.5, 0.2, 0.2], [0.8, 0.5, 0.5], [0.8, 0.5, 0.5]]), fair)
     mean = {
         sign: sum(
-            chance * (1 + sign * (bets[0] * (fair[0] - above_in(order, 3)[0])).sum())
-            for order, chance in world((0, 1, 2)).items()
+            chance * (1 + sign * 0.6 * (0.5 - above_in(order, 3)[0, 1])) for order, chance in world((0, 1, 2)).items()
         )
         for sign in (1, -1)
     }
     assert mean[1] < 1 < mean[-1]
 
 
-def test_bets_are_kellys_for_two_and_never_risk_everything() -> None:
-    fair = np.full((2, 2), 0.5)
-    assert place_bets(np.array([[0.5, 0.3], [0.7, 0.5]]), fair)[0, 1] == pytest.approx(4 * 0.2)
+@dataclass(frozen=True)
+class InHindsight(Winner):
+    """The negative control of the plan: bets as if the answer were known, here that the first system is below."""
+
+    def update(self, state: Any, stage: int, tally: Any, partial: Any = (), orders: Any = ()) -> Any:
+        record = state.stages[stage]
+        shown = state.problem.shown(int(record.plan.measurements[0]))
+        place = shown.index(0) if 0 in shown else -1
+        if orders and place >= 0:
+            below = [other for other in range(3) if above_in(orders[0][0], 3)[place, other] == 0]
+            bets = [list(bet) for bet in record.plan.memo["stakes"][0][0]]
+            bets[place] = [below[0], 0.5] if below else [bets[place][0], 0.0]
+            plan = replace(record.plan, memo={"stakes": [[bets]]})
+            state = state.with_stage(stage, replace(record, plan=plan))
+        return super().update(state, stage, tally, partial, orders)
+
+
+def test_bets_that_know_the_answer_are_caught() -> None:
+    assert mean_of_process(InHindsight(), BALANCED, 3) > 1.2
+
+
+def test_bets_are_for_a_narrow_loss_or_for_the_one_that_is_nearly_certain() -> None:
+    nothing, half = np.zeros((2, 2)), np.full((2, 2), 0.5)
+    lost = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    narrow = place_bets(lost, nothing, nothing, half)
+    assert narrow[0] == (1, pytest.approx(4 * 0.055))  # Kelly's bet for .555
+    assert narrow[1] == (0, 0.0)
+    later = place_bets(lost, nothing, np.full((2, 2), 4000.0), half)
+    assert later[0] == (1, pytest.approx(4 * 0.0275))
+    certain = np.array([[0.0, 0.7], [0.2, 0.0]])
+    assert place_bets(lost, certain, nothing, half)[0] == (1, pytest.approx(4 * 0.2))
+    # An item that is as good as the frozen leader is bet against where the winner must be above it in 65%.
+    margin = np.array([[0.5, 0.5], [0.65, 0.5]])
+    assert place_bets(nothing, half, nothing, margin)[1] == (0, pytest.approx(0.15 / (0.65 * 0.35)))
+
+
+def test_no_bet_risks_everything_and_each_is_against_the_worst_for_the_item() -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
         k = int(rng.integers(2, 13))
-        pairs = rng.beta(0.5, 0.5, size=k * (k - 1) // 2).tolist()
         fair = np.full((k, k), 0.5)
         fair[:, 0] += rng.choice([0.0, 0.3, 0.49])
-        bets = all_place_bets((pairs, pairs), fair)
-        assert bets.min() >= 0
-        assert (bets * (1 - fair)).sum(axis=2).max() <= 0.99 + 1e-12
-        assert not bets[:, range(k), range(k)].any()
+        least, met = rng.beta(0.5, 0.5, size=(k, k)), rng.integers(5000, size=(k, k)).astype(float)
+        for place, (other, bet) in enumerate(place_bets(rng.uniform(-1, 1, size=(k, k)), least, met, fair)):
+            assert other != place
+            assert 0 <= bet * (1 - fair[place, other]) <= 0.99 + 1e-12
 
 
-def test_bets_on_several_others_are_the_best_to_the_second_order() -> None:
-    rng = np.random.default_rng(8)
-    expected = np.full((5, 5), 0.5)
-    expected[0, 1:] = [0.35, 0.40, 0.42, 0.6]
-    fair = np.full((5, 5), 0.5)
-    second = 0.25 * (np.eye(4) * (2 / 3) + 1 / 3)
-
-    def growth(bets: Any) -> float:
-        return float(bets @ (0.5 - expected[0, 1:]) - bets @ second @ bets / 2)
-
-    best = place_bets(expected, fair)[0, 1:]
-    assert best[3] == 0 < best[2]
-    for _ in range(300):
-        assert growth(np.maximum(best + 0.1 * rng.normal(size=4), 0.0)) <= growth(best) + 1e-12
+def test_an_item_that_seems_the_best_is_taken_to_be_a_little_worse_than_the_second() -> None:
+    """Only if it is not the winner does the evidence against it have to grow, and then the second is the likeliest."""
+    beliefs = ItemScores.of(None, 4)
+    for _ in range(60):
+        beliefs = beliefs.update(0, 1, 3.0, 5.0).update(1, 2, 3.0, 4.0).update(2, 3, 3.0, 4.0)
+    lost = losing_to(beliefs, (0, 1, 2), {})
+    assert lost[0, 1] > 0.9
+    assert lost[1, 0] > 0.9
+    assert lost[1, 2] < -0.9
+    assert lost[0, 2] < -0.9
+    hidden = losing_to(beliefs, (1, 2), {})
+    assert hidden[0, 1] < -0.9  # it does not lose to the third only because the first is not shown
+    raised = losing_to(beliefs, (0, 1, 2), {2: 9.0})
+    assert raised[0, 2] > 0.9
+    assert raised[1, 2] > 0.9
 
 
 def test_beliefs_after_rankings_of_two_are_those_after_comparisons() -> None:
@@ -244,11 +272,16 @@ def test_a_search_by_rankings_finds_the_best_and_its_certificate_is_accepted(sho
     assert Session.resume(tmp_path / "log.jsonl").verdict() == verdict
     changed = json.loads(json.dumps(certificate))
     for stage in changed["stages"]:
-        stage["shares"] = [[[0.5] * len(pairs) for pairs in one] for one in stage["shares"]]
+        stage["stakes"] = [[[[other, 0.0] for other, _ in bets] for bets in one] for one in stage["stakes"]]
     with pytest.raises(CertificateRefused, match="is not excluded"):
         verify_certificate(signed(changed))
+    for bet, reason in (([0, 2.5], "out of range"), ([0, -0.1], "out of range"), ([1, 0.1], "against itself")):
+        forged = json.loads(json.dumps(certificate))
+        forged["stages"][0]["stakes"][0][0][1] = bet
+        with pytest.raises(CertificateRefused, match=reason):
+            verify_certificate(signed(forged))
     short = json.loads(json.dumps(certificate))
-    short["stages"][0]["shares"][0][0].pop()
+    short["stages"][0]["stakes"][0][0].pop()
     with pytest.raises(CertificateRefused):
         verify_certificate(signed(short))
 
@@ -256,18 +289,18 @@ def test_a_search_by_rankings_finds_the_best_and_its_certificate_is_accepted(sho
 @pytest.mark.parametrize("epsilon", [0.0, 0.6])
 @pytest.mark.parametrize("missing", ["ignorable", "charged"])
 def test_the_checker_multiplies_the_same_factors(epsilon: float, missing: Any) -> None:
-    """Random predictions, whole and partial rankings, ties and missing answers: both programs agree."""
+    """Random bets, whole and partial rankings, ties and missing answers: both programs agree."""
     rng = np.random.default_rng(9)
     eta = float(np.tanh(epsilon / 2) / 2)
     charged = missing == "charged"
     for _ in range(40):
         k = int(rng.integers(3, 8))
         shown = sorted(rng.choice(9, size=k, replace=False).tolist())
-        pairs = [rng.uniform(size=k * (k - 1) // 2).tolist() for _ in range(2)]
+        bets = [((place + int(rng.integers(1, k))) % k, float(rng.uniform(0, 1.9))) for place in range(k)]
         leader = int(rng.choice(shown)) if epsilon else -1
         orders = [(rng.permutation(k)[: int(rng.integers(0, k))].tolist(), int(rng.integers(1, 4))) for _ in range(3)]
-        checker = Process(9, leader if epsilon else None, eta, PLACE_WEIGHTS)
-        checker.count_rankings(shown, pairs, orders, 2 if charged else None, k - 1)
+        checker = Process(9, leader if epsilon else None, eta)
+        checker.count_rankings(shown, bets, orders, 2 if charged else None, k - 1)
         answers = []
         for order, times in orders:
             placed = above_in(order, k)
@@ -276,9 +309,7 @@ def test_the_checker_multiplies_the_same_factors(epsilon: float, missing: Any) -
                 placed[np.ix_(left, left)] = 1.0
             answers.append((placed, times))
         answers.append((np.ones((k, k)), 2 if charged else 0))
-        evidence = WinnerEvidence.of(9, leader, eta, by_places=True).after_rankings(
-            shown, (pairs[0], pairs[1]), answers
-        )
+        evidence = WinnerEvidence.of(9, leader, eta).after_rankings(shown, bets, answers)
         assert evidence.reached == pytest.approx(checker.reached, abs=1e-9)
 
 

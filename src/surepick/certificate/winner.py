@@ -9,8 +9,9 @@ A certificate has the stages in the order in which they were planned. In a stage
     orders   instead of answers, for a pick or a ranking: places among the items shown, the best first, and how often
              they occurred. Each place is a pick from what is left, of which each item is predicted its part of `shares`
 
-Rankings of systems, which show an input, count by who is placed above whom: there `shares` are probabilities for all
-pairs of the items shown, in ascending order, that the first is placed above the second.
+Rankings of systems, which show an input, count by who is placed above whom. In place of `shares` they have `stakes`,
+for each process, the outright one and those of the leaders named so far, and for each item shown the place among them
+that it bets against, and the bet.
 
 There may also be `leader`, an item named when the stage was planned, whose process counts the answers from this stage
 on, `spread`, how much scores were expected to vary, as a share of the variance of wins and losses, and `stakes`, the
@@ -20,7 +21,7 @@ In a problem with `once` answers are drawn without replacement: a question has o
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain, combinations
 from typing import Any
 
@@ -31,15 +32,12 @@ from surepick.errors import CertificateRefused
 # Constants of the rule itself (docs/assumptions.md), repeated so that the checker imports nothing of the policy.
 WEIGHTS = (0.6, 0.2, 0.2 / 3, 0.2 / 3, 0.2 / 3)
 CONSTANT_LOSSES = (0.65, 0.85, 0.97)
-PLACE_WEIGHTS = (0.25, 0.05, 0.7 / 3, 0.7 / 3, 0.7 / 3)
-PLACE_LOSSES = (0.54, 0.56, 0.6)
 LEAST_SHARE = 0.01
 MOST_FAIR = 0.999
 REFUTED = 100.0
 MOST_ETA = 0.49
 MOST_BET = 0.99
 MOST_BET_ON_PICK = 0.98
-SHARED = 1 / 3
 ROUNDING = 1e-9  # nats by which the writer's arithmetic may differ: a billionth of delta
 
 
@@ -54,24 +52,24 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     cells = 2 * len(certificate["problem"]["inputs"]) if certificate["problem"].get("once") else 0
     asked = certificate["problem"]
     by_places = bool(asked.get("inputs")) and asked.get("top", 1) > 1  # rankings of systems
-    weights = PLACE_WEIGHTS if by_places else WEIGHTS
-    outright, named, answers = Process(count, weights=weights), list[Process](), 0
+    outright, named, answers = Process(count), list[Process](), 0
     drawn: dict[int, AnswersDrawn] = {}
     for place, stage in enumerate(certificate["stages"]):
         if "leader" in stage:
             leader = whole(stage["leader"], "A leader", count)
             if any(process.leader == leader for process in named) or epsilon == 0:
                 raise CertificateRefused(f"Stage {place} names a leader twice, or without an epsilon.")
-            named.append(Process(count, leader, eta, weights))
+            named.append(Process(count, leader, eta))
         [spread] = unit_numbers([stage.get("spread", 1.0)], 1)
         sets, bets = "orders" in stage, stage.get("stakes")
         if by_places and not sets:
             raise CertificateRefused(f"Stage {place} has answers to comparisons, and this problem asks for rankings.")
-        told = "orders" if sets else "answers"
-        questions = tuple(stage[name] for name in ("measurements", "shown", "planned", "shares", told))
+        told, fixed = "orders" if sets else "answers", "stakes" if by_places else "shares"
+        questions = tuple(stage[name] for name in ("measurements", "shown", "planned", fixed, told))
         if len(set(questions[0])) != len(questions[0]):
             raise CertificateRefused(f"Stage {place} lists a question twice.")
-        if bets is not None and (sets or len(bets) != 2 or [whole(one, "planned") for one in stage["planned"]] != [1]):
+        single = not sets and [whole(one, "planned") for one in stage["planned"]] == [1]
+        if bets is not None and not by_places and not (single and len(bets) == 2):
             raise CertificateRefused(f"Stage {place} fixes bets for anything but one comparison, asked once.")
         for measurement, given, planned, shares, scored in zip(*questions, strict=True):
             shown = [whole(item, "An item shown", count) for item in given]
@@ -83,12 +81,9 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
             )
             if len(set(shown)) < max(len(shown), 2) or not known:
                 raise CertificateRefused(f"Stage {place} does not show two or more items of a question of the problem.")
-            if by_places:
-                predicted = [unit_numbers(one, math.comb(len(shown), 2)) for one in shares]
-            else:
-                predicted = [expected(one, len(shown)) for one in shares]
+            predicted = [] if by_places else [expected(one, len(shown)) for one in shares]
             if sets:
-                if not by_places and min(map(min, predicted)) <= 0:
+                if predicted and min(map(min, predicted)) <= 0:
                     raise CertificateRefused(f"Stage {place} predicts a share of zero, of which nothing can be left.")
                 orders = [(order_of(places, len(shown)), whole(times, "A count")) for places, times in scored]
                 missing = whole(planned, "planned") - sum(times for _, times in orders)
@@ -96,9 +91,13 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 if missing < 0:
                     raise CertificateRefused(f"Stage {place} counts more answers than questions.")
                 top = whole(certificate["problem"]["top"], "top")
-                for process in (outright, *named):
-                    multiply = process.count_rankings if by_places else process.count_orders
-                    multiply(shown, predicted, orders, missing if charged else None, top)
+                processes, lost = (outright, *named), missing if charged else None
+                if by_places:
+                    for process, stakes in zip(processes, shares, strict=True):
+                        process.count_rankings(shown, stakes, orders, lost, top)
+                else:
+                    for process in processes:
+                        process.count_orders(shown, predicted, orders, lost, top)
                 continue
             counts = [(unit_numbers(scores, len(shown)), whole(times, "A count")) for scores, times in scored]
             given_answers = sum(times for _, times in counts)
@@ -148,12 +147,10 @@ class AnswersDrawn:
 class Process:
     """log M(z) for every item z: the sum of what each expert has, which bets by its own predictions."""
 
-    def __init__(
-        self, items: int, leader: int | None = None, eta: float = 0.0, weights: Sequence[float] = WEIGHTS
-    ) -> None:
+    def __init__(self, items: int, leader: int | None = None, eta: float = 0.0) -> None:
         self.leader, self.eta = leader, eta
-        self.logs = [[math.log(weight) for weight in weights] for _ in range(items)]
-        self.own = [[math.log(weight) for weight in weights] for _ in range(items)]
+        self.logs = [[math.log(weight) for weight in WEIGHTS] for _ in range(items)]
+        self.own = [[math.log(weight) for weight in WEIGHTS] for _ in range(items)]
         """What each expert would have if it had always bet by itself."""
         self.reached = [0.0] * items
         """The largest log M(z) so far: an item that was excluded once stays excluded."""
@@ -224,41 +221,26 @@ class Process:
     def count_rankings(
         self,
         shown: list[int],
-        shares: list[list[float]],
+        bets: Any,
         orders: list[tuple[list[int], int]],
         missing: int | None,
         top: int,
     ) -> None:
-        """Multiply by 1 + Σ c(u)·(f(u) − X(u)) for each ranking, where X(u) is 1 if the item is above u and 0 if below.
+        """Multiply by 1 + c·(f − X) for each ranking, where X is 1 if the item is above the one it bets against.
 
-        Where a ranking does not say, X(u) is ½, or 1 where missing answers are charged. The mean is at most 1 for an
-        item that is above each other one with a probability of at least f(u), since all c(u) ≥ 0; and no factor is
-        negative if Σ c(u)·(1 − f(u)) ≤ 1.
+        Where a ranking does not say, X is ½, or 1 where missing answers are charged. The mean is at most 1 for an item
+        that is above each other one with a probability of at least f, since c ≥ 0.
         """
-        k = len(shown)
-        above = [pair_table(one, k) for one in shares]
-        for place, item in enumerate(shown):
-            others = [other for other in range(k) if other != place]
-            fair = {other: 0.5 + (self.eta if shown[other] == self.leader else 0.0) for other in others}
-            model, record = ({other: table[place][other] for other in others} for table in above)
-            all_bets = [ranking_bets(model, fair), ranking_bets(record, fair)]
-            first = max(others, key=lambda other: (fair[other] - model[other], -other))
-            sure = model[first] < fair[first]
-            all_bets += [{first: (2 * loss - 1) / (1 - fair[first])} if sure else {} for loss in PLACE_LOSSES]
-            logs = []
-            for bets in all_bets:
-                risked = sum(bet * (1 - fair[other]) for other, bet in bets.items())
-                if any(bet < 0 for bet in bets.values()) or not risked < 1:
-                    raise CertificateRefused(f"Bets of {risked:g} on a ranking are out of range.")
-                log = (missing or 0) * math.log1p(-risked)
-                for order, times in orders:
-                    unsaid = 1.0 if missing is not None and 0 < len(order) < top else 0.5
-                    gain = sum(
-                        bet * (fair[other] - placed_above(order, place, other, unsaid)) for other, bet in bets.items()
-                    )
-                    log += times * math.log1p(gain)
-                logs.append(log)
-            self.multiply(item, logs)
+        for place, (item, (against, bet)) in enumerate(zip(shown, bets, strict=True)):
+            other = whole(against, "A place of a bet", len(shown))
+            if other == place:
+                raise CertificateRefused(f"Item {item} bets against itself.")
+            fair = 0.5 + (self.eta if shown[other] == self.leader else 0.0)
+            scored = [(1.0, missing or 0)]
+            for order, times in orders:
+                unsaid = 1.0 if missing is not None and 0 < len(order) < top else 0.5
+                scored.append((placed_above(order, place, other, unsaid), times))
+            self.multiply(item, [gained(number(bet, "A bet"), fair, scored)] * len(WEIGHTS))
 
     def pick(
         self, shown: list[int], shares: list[list[float]], left: list[int], place: int, picked: int
@@ -349,35 +331,11 @@ def is_set(problem: Mapping[str, Any], measurement: int, shown: list[int]) -> bo
     return len(shown) == problem["show"] and shown == sorted(shown) and measurement == number
 
 
-def pair_table(first_above: list[float], k: int) -> list[list[float]]:
-    """Probabilities that the first of a pair is above the second, for all pairs in ascending order, as a table."""
-    table = [[0.5] * k for _ in range(k)]
-    for (one, other), chance in zip(combinations(range(k), 2), first_above, strict=True):
-        table[one][other], table[other][one] = chance, 1 - chance
-    return table
-
-
 def placed_above(order: list[int], place: int, other: int, unsaid: float) -> float:
     """Whether an order puts one place above another: 1, 0, or `unsaid` if it has neither."""
     if place not in order and other not in order:
         return unsaid
     return float(place in order and (other not in order or order.index(place) < order.index(other)))
-
-
-def ranking_bets(expected: Mapping[int, float], fair: Mapping[int, float]) -> dict[int, float]:
-    """Bets against each other item in a ranking: in units of its deviation √(f(1 − f)), by how far it is ahead."""
-    unit = {other: math.sqrt(share * (1 - share)) for other, share in fair.items()}
-    ahead = {other: max(fair[other] - expected[other], 0.0) / unit[other] for other in fair}
-    level, total = 0.0, 0.0
-    for count, lead in enumerate(sorted(ahead.values(), reverse=True), 1):
-        total += lead
-        with_it = SHARED * total / (1 - SHARED + SHARED * count)
-        if lead <= with_it:  # neither this one nor those less ahead
-            break
-        level = with_it
-    bets = {other: max(lead - level, 0.0) / ((1 - SHARED) * unit[other]) for other, lead in ahead.items()}
-    risked = sum(bet * (1 - fair[other]) for other, bet in bets.items())
-    return {other: bet * MOST_BET / max(risked, MOST_BET) for other, bet in bets.items()}
 
 
 def order_of(value: Any, items: int) -> list[int]:

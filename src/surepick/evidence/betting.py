@@ -52,19 +52,17 @@ REFUTED = 100.0
 ROUNDING = 1e-9
 """Sums of scores that differ by less are equal."""
 
-PLACE_LOSSES = np.array([0.54, 0.56, 0.6])
-"""Constant experts where rankings count by places. One ranking tells of all items shown, so what decides when a search
-ends are the few rivals that lose narrowly; with bolder experts, and as much weight on the model as in comparisons, 13
-worlds of 12 systems took 1.4 times the questions."""
+NARROW_LOSS = 0.055
+"""Where rankings count by places, an item that is taken to lose is taken to lose by this much beyond one half: one
+ranking tells of all items shown, so what decides when a search ends are the rivals that lose narrowly."""
+
+NARROW_MEETINGS = 1000
+"""Rankings with two items after which a loss of one to the other is taken to be narrower still, as 1/√n."""
 
 SHARED = 1 / 3
 """Correlation of an item's comparisons with two others in one ranking; exact if all orders are equally likely."""
 
 LOG_SHARES: Floats = np.log([MODEL, RECORD, *(FIXED / len(CONSTANT_LOSSES) for _ in CONSTANT_LOSSES)])
-
-PLACE_LOG_SHARES: Floats = np.log([0.25, 0.05, *(0.7 / len(PLACE_LOSSES) for _ in PLACE_LOSSES)])
-"""Log shares of the experts where rankings count by places."""
-
 
 Predicted = tuple[Sequence[float], Sequence[float]]
 """Expected scores of the items shown: by the model, and by the past answers to this very question."""
@@ -150,61 +148,30 @@ def above_in(order: Sequence[int], k: int) -> Floats:
     return above
 
 
-def pair_matrix(first_above: Sequence[float], k: int) -> Floats:
-    """Probabilities for all pairs of k places, in ascending order, that the first is above the second: a k × k matrix.
+def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats) -> list[tuple[int, float]]:
+    """Against which other item every item of a ranking bets, and how much; all matrices are items × items.
 
-    >>> pair_matrix([0.9, 0.8, 0.6], 3)[:, 0].round(1).tolist()
-    [0.5, 0.1, 0.2]
-    """
-    matrix = np.full((k, k), 0.5)
-    first, second = np.triu_indices(k, 1)
-    matrix[first, second] = first_above
-    matrix[second, first] = 1 - matrix[first, second]
-    return matrix
+    Args:
+        lost: how far z is taken to lose to u if z is not the winner, from −1 to 1 (`set_stages.losing_to`).
+        least: the probability, less one standard error, that u is placed above z.
+        met: how often z and u were ranked together before.
+        fair: f, the least probability of the winner z* to be above u.
 
-
-def place_bets(expected: Floats, fair: Floats) -> Floats:
-    """Bets of every item z of a ranking against every other item u: items × items, with zeros in the diagonal.
-
-    The winner z* is above each u with a probability of at least its fair share f_u. So for c_u ≥ 0 with Σ c_u(1 − f_u)
-    ≤ 1 the factor 1 + Σ c_u·(f_u − X_u), where X_u is 1 if z is above u and 0 if it is below, is not negative and has a
-    mean of at most 1 for z*. With a predicted mean p_u of X_u, variances d_u = f_u(1 − f_u) and correlations ρ =
-    `SHARED`, the c that maximises the expected logarithm to the second order is
-
-        c_u = (r_u − λ)⁺/((1 − ρ)·√d_u),    r_u = (f_u − p_u)/√d_u,    λ = ρ·Σ_u √d_u·c_u,
-
-    in a ranking of two Kelly's bet. Σ c_u(1 − f_u) is at most `MOST_BET`.
-    """
-    k = len(expected)
-    deviation = np.sqrt(fair * (1 - fair))
-    lead = np.maximum((fair - expected) / deviation, 0.0)
-    np.fill_diagonal(lead, 0.0)
-    ranked = -np.sort(-lead, axis=1)
-    # λ if the n others with the largest r are bet on; it is right for the last n whose r is still above it.
-    levels = SHARED * np.cumsum(ranked, axis=1) / (1 - SHARED + SHARED * np.arange(1, k + 1))
-    several = np.maximum((ranked > levels).sum(axis=1), 1)
-    level = levels[np.arange(k), several - 1]
-    bets = np.maximum(lead - level[:, None], 0.0) / ((1 - SHARED) * deviation)
-    risked = (bets * (1 - fair)).sum(axis=1, keepdims=True)
-    return np.asarray(bets * MOST_BET / np.maximum(risked, MOST_BET))
-
-
-def all_place_bets(shares: Predicted, fair: Floats) -> Floats:
-    """The bets of every expert in a ranking, experts × items × items; `shares` are those of pairs (`pair_matrix`).
-
-    The constant experts bet against the other item that is likeliest to be above, wherever the model expects it to be.
+    For a bet c ≥ 0 with c·(1 − f) ≤ 1 the factor 1 + c·(f − X), where X is 1 if z is above u and 0 if it is below, is
+    not negative and has a mean of at most 1 for z*. The bet is the larger of Kelly's for a narrow loss, times `lost`,
+    and Kelly's for the probability `least`. It is against the one u for which it is the largest, in general the best of
+    the others: bets on several would share what happened to z.
     """
     k = len(fair)
-    model, own = (pair_matrix(predicted, k) for predicted in shares)
-    bets = [place_bets(model, fair), place_bets(own, fair)]
-    shortfall = np.where(np.eye(k, dtype=np.bool_), -np.inf, fair - model)
-    foremost = (np.arange(k), np.argmax(shortfall, axis=1))
-    for loss in PLACE_LOSSES:
-        bet = np.zeros((k, k))
-        share = fair[foremost]
-        bet[foremost] = np.where(shortfall[foremost] > 0, (2 * loss - 1) / (1 - share), 0.0)
-        bets.append(bet)
-    return np.array(bets)
+    narrow = NARROW_LOSS * np.sqrt(NARROW_MEETINGS / np.maximum(met, NARROW_MEETINGS)) * lost
+    certain = (fair + least - 1) / fair
+    share = np.clip(np.maximum(2 * narrow, certain), 0.0, MOST_BET)
+    np.fill_diagonal(share, -1.0)
+    # Of several that are as good, the one that is the likeliest to be above.
+    other = np.argmax(share + ROUNDING * least, axis=1)
+    each = np.arange(k)
+    bets = share[each, other] / (1 - fair[each, other])
+    return list(zip(other.tolist(), bets.tolist(), strict=True))
 
 
 def left_of(shares: Predicted, places: Sequence[int]) -> Predicted:
@@ -247,19 +214,12 @@ class WinnerEvidence:
     """Largest log M_z so far; what was reached once stays reached (Ville)."""
     against: int = -1
     eta: float = 0.0
-    by_places: bool = False
-    """Whether it counts rankings by who is placed above whom (`after_rankings`), and nothing else."""
 
     @classmethod
-    def of(cls, items: int, against: int = -1, eta: float = 0.0, *, by_places: bool = False) -> "WinnerEvidence":
+    def of(cls, items: int, against: int = -1, eta: float = 0.0) -> "WinnerEvidence":
         """Before the first answer: every process is 1."""
         nothing = np.zeros((items, len(LOG_SHARES)))
-        return cls(nothing, nothing, np.zeros(items), against, eta, by_places)
-
-    @property
-    def log_shares(self) -> Floats:
-        """Logs of the experts' weights."""
-        return PLACE_LOG_SHARES if self.by_places else LOG_SHARES
+        return cls(nothing, nothing, np.zeros(items), against, eta)
 
     def aimed_bets(
         self, shown: Sequence[int], shares: Predicted, threshold: float, drawn: Drawn | None = None
@@ -309,7 +269,7 @@ class WinnerEvidence:
         wealth, gained = self.log_wealth[items], np.zeros((len(items), len(LOG_SHARES)))
         if bets is not None:
             # Divided again whether or not there is an answer: so later bets do not depend on whether one came.
-            wealth = self._mixture(wealth)[:, None] + self._parts(items) - self.log_shares
+            wealth = self._mixture(wealth)[:, None] + self._parts(items) - LOG_SHARES
         for scores, times in answers:
             if times:
                 score = np.asarray(scores, dtype=np.float64)
@@ -326,11 +286,11 @@ class WinnerEvidence:
 
     def _parts(self, items: Integers) -> Floats:
         """The log of the part of M_z that each expert deserves by its own bets: items × experts."""
-        return np.asarray(self.own[items] + self.log_shares - self._mixture(self.own[items])[:, None])
+        return np.asarray(self.own[items] + LOG_SHARES - self._mixture(self.own[items])[:, None])
 
     def _mixture(self, log_wealth: Floats) -> Floats:
         """log M_z of items with this log wealth of their experts."""
-        return np.asarray(np.logaddexp.reduce(log_wealth + self.log_shares, axis=1))
+        return np.asarray(np.logaddexp.reduce(log_wealth + LOG_SHARES, axis=1))
 
     def _fair(self, shown: Sequence[int], drawn: Drawn | None = None) -> Floats:
         """The fair share of each item of a question."""
@@ -360,26 +320,33 @@ class WinnerEvidence:
         return process
 
     def after_rankings(
-        self, shown: Sequence[int], shares: Predicted, answers: Sequence[tuple[Floats, int]]
+        self, shown: Sequence[int], bets: Sequence[tuple[int, float]], answers: Sequence[tuple[Floats, int]]
     ) -> "WinnerEvidence":
         """Count rankings of one set by who is placed above whom, as one step.
 
         Args:
             shown: numbers of the items that the question showed, each once.
-            shares: for all pairs of places the predicted probability that the first is above (`pair_matrix`).
+            bets: for each of them against which place, and how much, fixed before the answers (`place_bets`). All
+                experts bet the same.
             answers: who was above whom (`above_in`), and how often. Ones stand for an answer that is missing for what
                 it would have been: every item may have been above all others.
-
-        In the epsilon form the fair share of another item beside the leader is ½ + eta, as in a comparison.
         """
+        items, each = np.asarray(shown), np.arange(len(shown))
+        other = np.array([place for place, _ in bets])
+        fair = self.place_shares(shown)[each, other]
+        # Within these limits no factor is negative, whatever a log says.
+        allowed = np.clip(np.array([bet for _, bet in bets]), 0.0, MOST_BET / (1 - fair))
+        gained = np.zeros((len(items), 1))
+        for above, times in answers:
+            gained[:, 0] += times * np.log1p(allowed * (fair - above[each, other]))
+        return self._with(items, self.log_wealth[items] + gained, gained)
+
+    def place_shares(self, shown: Sequence[int]) -> Floats:
+        """The fair share of every item of a ranking against every other: ½, or ½ + eta against the frozen leader."""
         items = np.asarray(shown)
         fair = np.full((len(items), len(items)), 0.5)
         fair[:, items == self.against] += self.eta
-        bets = all_place_bets(shares, fair)
-        gained = np.zeros((len(items), len(LOG_SHARES)))
-        for above, times in answers:
-            gained += times * np.log1p(np.einsum("eij,ij->ie", bets, fair - above))
-        return self._with(items, self.log_wealth[items] + gained, gained)
+        return fair
 
     def charge_order(self, shown: Sequence[int], shares: Predicted, left: Sequence[int]) -> "WinnerEvidence":
         """Count for each item that is left the worst way in which the rest of an order may have gone.

@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 
 from surepick._arrays import Floats
-from surepick.evidence.betting import place_bets
 from surepick.glm.item_scores import PROBIT
 from surepick.glm.loss import probability_of_yes
 from surepick.identify.policy import StageRecord
@@ -157,10 +156,10 @@ def _expected_nats(state: WinnerState) -> Floats:
 
 
 def place_growth(scores: Floats) -> Floats:
-    """Nats that a ranking is expected to bring against each item, by the bets of `place_bets`; to the second order."""
-    above = probability_of_yes(scores[:, None] - scores[None, :])
-    fair = np.full_like(above, 0.5)
-    return np.asarray((place_bets(above, fair) * (fair - above)).sum(axis=1) / 2)
+    """Nats that a ranking is expected to bring against each item, which bets against the best of the others."""
+    order = np.argsort(-scores)
+    best = np.where(np.arange(len(scores)) == order[0], scores[order[1]], scores[order[0]])
+    return _comparison_growth(np.minimum(scores - best, 0.0))
 
 
 def _comparison_growth(gaps: Floats) -> Floats:

@@ -6,19 +6,22 @@ questions show an input it counts by who is placed above whom instead ("Rankings
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 from scipy.special import softmax
 
-from surepick._arrays import Floats
-from surepick.evidence.betting import SHARED, Predicted, WinnerEvidence, above_in
+from surepick._arrays import Floats, Integers
+from surepick.evidence.betting import SHARED, Predicted, WinnerEvidence, above_in, place_bets
 from surepick.glm.item_scores import ItemScores
+from surepick.glm.loss import probability_of_yes
 from surepick.identify.problem import Problem
 from surepick.identify.sets import Order, picks_of
 
 DIGITS = 6
 """Predicted shares are kept to this many decimals: in logs and certificates they are fixed as written."""
+
+CERTAIN = 1.0
+"""Standard errors by which a loss is taken to be narrower than it is believed to be."""
 
 LEAST_KEPT = 1e-6
 """No share is written as zero, so that shares of what is left are always defined."""
@@ -28,19 +31,8 @@ PairRecord = Mapping[int, tuple[float, float]]
 """For each comparison how often its items met, and how often the first was preferred."""
 
 
-def predict_set(problem: Problem, beliefs: ItemScores, record: PairRecord, shown: Sequence[int]) -> list[list[float]]:
-    """Predicted shares of the items of a set: by the model, and by its means as if they were certain.
-
-    Where a ranking counts by places, for all pairs of the items the probability that the first is above the second: by
-    the model, and by how often it was.
-    """
-    if problem.by_places:
-        pairs = list(combinations(shown, 2))
-        first, second = np.array(pairs).T
-        return [
-            [round(float(chance), DIGITS) for chance in beliefs.predict_all(first, second)],
-            [round(_by_record(problem, record, *pair), DIGITS) for pair in pairs],
-        ]
+def predict_set(beliefs: ItemScores, shown: Sequence[int]) -> list[list[float]]:
+    """Predicted shares of the items of a set: by the model, and by its means as if they were certain."""
     w = beliefs.weights
     bold = w @ softmax(beliefs.mean[:, list(shown)], axis=1)
     return [
@@ -49,13 +41,58 @@ def predict_set(problem: Problem, beliefs: ItemScores, record: PairRecord, shown
     ]
 
 
-def _by_record(problem: Problem, record: PairRecord, first: int, second: int) -> float:
-    """How often the first item was above the second, after Krichevsky and Trofimov."""
-    row = int(problem.comparison[first, second])
-    met, above = record.get(row, (0.0, 0.0))
-    if problem.about[row, 0] != first:
-        above = met - above
-    return (above + 0.5) / (met + 1)
+def bets_on_ranking(
+    process: WinnerEvidence,
+    problem: Problem,
+    beliefs: ItemScores,
+    record: PairRecord,
+    shown: Sequence[int],
+    margin: float,
+) -> list[list[float]]:
+    """What every item of a set bets on a ranking that counts by places: against which place, and how much.
+
+    `margin` is what the frozen leader of the process, if it has one, may be behind the winner, in log-odds.
+    """
+    each = np.arange(len(shown))
+    pairs = np.asarray(shown)[each[:, None]], np.asarray(shown)[None, each]
+    ahead, deviation = _gaps(beliefs, *np.broadcast_arrays(*pairs))
+    least = probability_of_yes(-ahead - CERTAIN * deviation)
+    rows = problem.comparison[pairs]
+    met = np.array([[record.get(row, (0.0, 0.0))[0] for row in line] for line in rows.tolist()])
+    raised = {process.against: margin} if process.against >= 0 else {}
+    bets = place_bets(losing_to(beliefs, shown, raised), least, met, process.place_shares(shown))
+    return [[other, round(bet, DIGITS)] for other, bet in bets]
+
+
+def losing_to(beliefs: ItemScores, shown: Sequence[int], raised: Mapping[int, float]) -> Floats:
+    """How far each item shown is taken to lose to each other one if it is not the winner, from −1 to 1.
+
+    Twice the probability, less one, that the other one is better. The evidence against an item only has to grow if
+    it is not the winner. So where it is the best of all items in a sample of the beliefs, it is taken to be a little
+    worse than the second. `raised` is added to the scores of some items. O(samples·(items + k²)).
+    """
+    mirrored = np.concatenate([beliefs.drawn, -beliefs.drawn], axis=1)
+    samples = beliefs.mean[:, None, :] + mirrored
+    for item, margin in raised.items():
+        samples[:, :, item] += margin
+    weights = np.repeat(beliefs.weights / samples.shape[1], samples.shape[1])
+    samples = samples.reshape(len(weights), -1)
+    those = samples[:, list(shown)]
+    better = np.tensordot(weights, those[:, None, :] > those[:, :, None], axes=1)
+    second, best = np.argpartition(samples, -2, axis=1)[:, -2:].T
+    place = np.full(samples.shape[1], -1)
+    place[list(shown)] = np.arange(len(shown))
+    both = (place[best] >= 0) & (place[second] >= 0)
+    np.add.at(better, (place[best][both], place[second][both]), weights[both])
+    return np.asarray(2 * better - 1)
+
+
+def _gaps(beliefs: ItemScores, first: Integers, second: Integers) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of score differences, all scales together."""
+    mean, variance = beliefs.gap(first, second)
+    together = np.tensordot(beliefs.weights, mean, axes=1)
+    squares = np.tensordot(beliefs.weights, variance + mean**2, axes=1)
+    return together, np.sqrt(np.maximum(squares - together**2, 0.0))
 
 
 def evidence_after(
@@ -67,10 +104,11 @@ def evidence_after(
     *,
     charged: int | None,
 ) -> WinnerEvidence:
-    """After these answers to one question; `charged` answers are missing for what they would have been, if not None."""
+    """After these answers to one question, a pick or a ranking that counts as picks one after the other.
+
+    `charged` answers are missing for what they would have been, if not None.
+    """
     everything = range(len(shown))
-    if problem.by_places:
-        return process.after_rankings(shown, shares, _placed(orders, problem, charged))
     for order in orders:
         process = process.after_order(shown, shares, order)
         # A tie is an answer in which nobody is preferred. A judge who stops after some places leaves picks missing.
@@ -81,8 +119,11 @@ def evidence_after(
     return process
 
 
-def _placed(orders: Sequence[Order], problem: Problem, charged: int | None) -> list[tuple[Floats, int]]:
-    """Who was placed above whom, and how often; what is charged for missing answers is the most for every item."""
+def placed(orders: Sequence[Order], problem: Problem, charged: int | None) -> list[tuple[Floats, int]]:
+    """Answers to a ranking that counts by places (`WinnerEvidence.after_rankings`).
+
+    Who was placed above whom, and how often; what is charged for missing answers is the most for every item.
+    """
     answers = []
     for order, times in sorted(Counter(orders).items()):
         above = above_in(order, problem.show)
