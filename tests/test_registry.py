@@ -22,6 +22,7 @@ def test_every_policy_states_its_guarantee_and_assumptions() -> None:
     tags = {name: str(policy_named(name).guarantee) for name in POLICIES}
     assert [name for name, tag in tags.items() if tag == "proved"] == [
         "anytime",
+        "exclusion",
         "winner",
         "posterior",
         "rage-glm",

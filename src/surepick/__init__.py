@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from surepick.identify import (
         Anytime,
         Claim,
+        Exclusion,
         Forecast,
         GOptimal,
         Passive,
@@ -129,6 +130,7 @@ __all__ = [
     "Design",
     "DesignStatus",
     "EcoLog",
+    "Exclusion",
     "Fit",
     "FitStatus",
     "Forecast",

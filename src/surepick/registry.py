@@ -28,16 +28,18 @@ from surepick.contextual.sup_logistic import SupLogistic
 from surepick.errors import InvalidInput
 from surepick.glm import Fit, Tally, fit
 from surepick.identify.anytime.policy import Anytime
+from surepick.identify.exclusion.policy import Exclusion
 from surepick.identify.posterior import Posterior
 from surepick.identify.staged.base import Stagewise
 from surepick.identify.staged.rage_glm import RageGlm
 from surepick.identify.staged.static_designs import GOptimal, Passive, Uniform
 from surepick.identify.winner import Winner
 
-AnyIdentifier = Stagewise | Anytime | Winner | Posterior
+AnyIdentifier = Stagewise | Anytime | Exclusion | Winner | Posterior
 
 POLICIES: dict[str, tuple[type[AnyIdentifier], dict[str, Any]]] = {
     "anytime": (Anytime, {}),
+    "exclusion": (Exclusion, {}),
     "winner": (Winner, {}),
     "posterior": (Posterior, {}),
     "rage-glm": (RageGlm, {}),

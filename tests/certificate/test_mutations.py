@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from certificates import certificate_of, easy, signed
-from surepick import Anytime, CertificateRefused, Problem, Session, Winner, verify_certificate
+from surepick import Anytime, CertificateRefused, Exclusion, Problem, Session, Winner, verify_certificate
 from surepick.certificate import Checked
 from surepick.certificate.evidence import loss, onto
 from surepick.certificate.features import _Checker
@@ -46,7 +46,7 @@ VALUES: list[Any] = [
 ]
 
 
-def chained(policy: Anytime | Winner) -> dict[str, Any]:
+def chained(policy: Anytime | Exclusion | Winner) -> dict[str, Any]:
     """Of a session, with missing answers."""
     world, rng = easy(), np.random.default_rng(0)
     session, judge = Session(world.problem, policy, seed=0), world.judge(0)
@@ -75,6 +75,10 @@ MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
         World("vectors", Problem(np.eye(3), np.array([[2.0, 0, 0], [0, 1, 0], [0, 0, 1]])), np.array([1.5, 0.1, 0.0])),
         Anytime(delta=0.2),
     ),
+    "exclusion": lambda: certificate_of(easy(), Exclusion(delta=0.1)),
+    "exclusion within epsilon": lambda: certificate_of(easy(), Exclusion(delta=0.1, epsilon=0.3)),
+    "exclusion charged": lambda: unchained(chained(Exclusion(delta=0.1, missing="charged"))),
+    "exclusion chained": lambda: chained(Exclusion(delta=0.1)),
     "winner": lambda: certificate_of(easy(), Winner(delta=0.1)),
     "winner within epsilon": lambda: certificate_of(easy(), Winner(delta=0.1, epsilon=0.8)),
     "winner charged": lambda: unchained(chained(Winner(delta=0.1, missing="charged"))),
@@ -130,8 +134,8 @@ def outcome(certificate: Any) -> Checked | None:
         return None
 
 
-def threshold(delta: float) -> float:
-    return math.log(1 / (0.42 * delta))  # the least that any rule needs
+def threshold(delta: float, policy: str) -> float:
+    return math.log(1 / ((1.0 if policy == "exclusion" else 0.42) * delta))  # the least that any rule needs
 
 
 @functools.cache
@@ -141,6 +145,8 @@ def most_that_can_be_proved(kind: str) -> dict[str, float]:
     But no more than the evidence against any parameter for which the rival is as good as the best.
     """
     written, before = original(kind)
+    if written["policy"] == "exclusion":  # the writer's bounds are next to the least wealth
+        return {name: nats + 0.1 for name, nats in before.nats.items()}
     checker = _Checker(written)
     checker.run()
     most = {}
@@ -221,7 +227,9 @@ def test_no_mutation_crashes_or_says_more_than_was_proved(kind: str) -> None:
         elif path[0] in ("delta", "epsilon", "best", "process", "far", "rivals") and checked.epsilon <= before.epsilon:
             # The same answers to the same questions prove no more than they did, except at another time: a proof may
             # use any number of stages, since the bounds hold at all of them together.
-            assert checked.delta >= before.delta or min(before.nats.values()) >= threshold(checked.delta) - 1e-3
+            assert checked.delta >= before.delta or (
+                min(before.nats.values()) >= threshold(checked.delta, written["policy"]) - 1e-3
+            )
             if checked.delta <= before.delta and path[-1] != "stages":
                 most = most_that_can_be_proved(kind)
                 assert all(nats <= most[name] for name, nats in checked.nats.items()), path
@@ -246,7 +254,7 @@ def assert_as_stated(checked: Checked, changed: dict[str, Any]) -> None:
         return
     assert checked.epsilon == float(changed["epsilon"])
     assert checked.answers == sum(sum(stage["pulls"]) for stage in changed["stages"])
-    assert all(threshold(checked.delta) - 1e-9 <= nats < math.inf for nats in checked.nats.values())
+    assert all(threshold(checked.delta, changed["policy"]) - 1e-9 <= nats < math.inf for nats in checked.nats.values())
     for rival in changed["rivals"]:
         assert rival["nats"] <= max(checked.nats[names[rival["item"]]], math.log(1 / (0.3 * checked.delta))) + 1e-3
     for stage in changed["stages"]:
@@ -288,6 +296,36 @@ def test_values_that_cannot_be_computed_with_are_refused(name: str) -> None:
     change(changed)
     with pytest.raises(CertificateRefused, match=says):
         verify_certificate(signed(changed))
+
+
+EXCLUSION_CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "more evidence than there is": (put(("rivals", 0, "nats"), 1e6), "nats are claimed"),
+    "a negative multiplier": (put(("rivals", 0, "multipliers", 0), -1.0), "is negative"),
+    "a stake of all": (put(("stages", 0, "predictions", "stakes", 0, 0, 0), 1.0), "stakes more than there is"),
+    "a certain prediction": (put(("stages", 0, "predictions", "chances", 0), 1.0), "stakes more than there is"),
+    "no answers": (put(("rivals", 0, "stages"), 0), "no answers"),
+    "fewer answers": (put(("rivals", 0, "stages"), 3), "are needed"),
+    "players of more than all": (put(("rivals", 0, "shares"), [1.0] * 7), "not a distribution"),
+    "a rival left out": (lambda certificate: certificate["rivals"].pop(), "may be the best"),
+    "a smaller delta": (put(("delta",), 1e-6), "are needed"),
+}
+
+
+@pytest.mark.parametrize("name", EXCLUSION_CHANGES)
+def test_forged_exclusions_are_refused(name: str) -> None:
+    change, says = EXCLUSION_CHANGES[name]
+    changed = copy.deepcopy(original("exclusion")[0])
+    change(changed)
+    with pytest.raises(CertificateRefused, match=says):
+        verify_certificate(signed(changed))
+
+
+def test_an_exclusion_by_losses_is_derived_again_and_no_more() -> None:
+    losses = copy.deepcopy(original("exclusion")[0])
+    for rival in losses["rivals"]:
+        rival["rule"] = "losses"  # which proves less than the infimum did
+    with pytest.raises(CertificateRefused, match=r"are needed|are claimed"):
+        verify_certificate(signed(losses))
 
 
 def test_every_process_relabelled_as_a_late_one_needs_more() -> None:

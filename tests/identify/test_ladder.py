@@ -9,8 +9,8 @@ import pytest
 from surepick.checks import Check
 from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
-from surepick.identify import Anytime, Population, Problem, RageGlm, Status, Verdict, Winner
-from surepick.identify.ladder import default_assumption, policy_for, questioned
+from surepick.identify import Anytime, Exclusion, Population, Posterior, Problem, RageGlm, Status, Verdict, Winner
+from surepick.identify.ladder import Ladder, default_assumption, policy_for, questioned
 from surepick.session import Question, Session, find_best
 
 SCORES = {"a": 2.0, "b": 0.6, "c": 0.0, "d": -0.5, "e": -1.2, "f": -2.0}
@@ -48,7 +48,7 @@ class TestDefaults:
         assert default_assumption(PLAIN, one_person=True) == "winner"
 
     def test_without_features_both_claims_are_proved_by_winner(self) -> None:
-        assert isinstance(policy_for(GUIDED, "features", delta=0.1), Anytime)
+        assert isinstance(policy_for(GUIDED, "features", delta=0.1), Exclusion)
         assert policy_for(PLAIN, "features", delta=0.1) == Winner(delta=0.1)
         with pytest.raises(InvalidInput, match="assume must be one of"):
             policy_for(PLAIN, "magic")  # type: ignore[arg-type]  # what a caller may pass by mistake
@@ -65,11 +65,15 @@ class TestPopulation:
         assert verdict.policy == "posterior"
         assert "drawn from the stated population" in ends.assumption
 
-    def test_a_population_is_for_its_own_claim(self) -> None:
+    def test_a_population_is_known_to_the_claims_that_use_it(self) -> None:
         population = Population.usual(GUIDED)
         assert policy_for(GUIDED, "population", population=population).population is population  # type: ignore[union-attr]  # it is Posterior
-        with pytest.raises(InvalidInput, match="assume='population'"):
-            policy_for(GUIDED, "winner", population=population)
+        assert policy_for(GUIDED, "winner", population=population).population is population  # type: ignore[union-attr]  # it is Winner
+        with pytest.raises(InvalidInput, match="assume='features' ends the search"):
+            policy_for(GUIDED, "features", population=population)
+        planning = Posterior(population=population)
+        follower = next(one for one in Ladder.of(GUIDED, planning).followers if one.assume == "winner")
+        assert follower.policy.population is population  # type: ignore[union-attr]  # it is Winner
 
 
 class TestClaims:

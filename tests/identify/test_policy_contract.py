@@ -12,6 +12,8 @@ KNOWN = {"kappa": 0.1}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "anytime": ("anytime", {}),
     "anytime, charged": ("anytime", {"missing": "charged"}),
+    "exclusion": ("exclusion", {}),
+    "exclusion, charged": ("exclusion", {"missing": "charged"}),
     "winner": ("winner", {}),
     "posterior": ("posterior", {}),
     "winner, charged": ("winner", {"missing": "charged"}),
@@ -38,10 +40,12 @@ class TestContract(PolicyContract):
     @pytest.fixture(autouse=True)
     def _configure(self, setting: str) -> None:
         self.setting = setting
-        self.plans_ahead = setting.startswith(("anytime", "winner", "posterior"))
+        self.plans_ahead = setting.startswith(("anytime", "exclusion", "winner", "posterior"))
         self.on_average = setting == "posterior"
         if setting.startswith("winner"):
             self.budget = 20_000  # it plans a question at a time, and ties use the budget up
+        if setting.startswith("exclusion"):
+            self.budget = 3_000  # its cost grows with the stages, and ties use the budget up
         if "nothing known" in setting or setting == "uniform":
             self.turned = 1.5  # the anytime sequence splits batches at random, so a look may double
 

@@ -16,9 +16,11 @@ def search(name: str, seed: int) -> "weakref.ref[Problem]":
     made = soare(2, angle=0.8)
     problem = Problem(made.problem.measurements, made.problem.items)
     world = World(
-        "fresh", Problem.from_pairs(made.problem.items) if name in ("winner", "posterior") else problem, made.theta
+        "fresh",
+        Problem.from_pairs(made.problem.items) if name in ("exclusion", "winner", "posterior") else problem,
+        made.theta,
     )
-    known = {} if name in ("anytime", "winner", "posterior", "rage-linear") else {"norm_bound": 2.2}
+    known = {} if name in ("anytime", "exclusion", "winner", "posterior", "rage-linear") else {"norm_bound": 2.2}
     budget = 10**4 if name == "gl-gape" else 10**9  # its width is so large that it hardly ever stops
     verdict = run(world.problem, policy_named(name, delta=0.3, budget=budget, **known), world.judge(seed), seed=seed)
     assert verdict.status.final

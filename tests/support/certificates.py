@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from helpers import planned
-from surepick import Anytime, Problem, Winner
+from surepick import Anytime, Exclusion, Problem, Winner
 from surepick.certificate import digest
 from surepick.identify import Plan
 from surepick.judges import World
 
 
-def certificate_of(world: World, policy: Anytime | Winner, seed: int = 0) -> dict[str, Any]:
+def certificate_of(world: World, policy: Anytime | Exclusion | Winner, seed: int = 0) -> dict[str, Any]:
     state, rng, judge = policy.start(world.problem), np.random.default_rng(seed), world.judge([seed, 4])
     while True:
         state, plan = planned(policy, state, rng)

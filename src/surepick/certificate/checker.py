@@ -1,6 +1,7 @@
 """The independent check of a certificate: what it claims is derived again, by code that shares nothing with policies.
 
-Each claim has a file of its own (`features`, `winner`); the order of plans and answers is checked in `chain`.
+Each kind has a file of its own (`features`, `exclusion`, `winner`); the order of plans and answers is checked in
+`chain`.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,12 +10,14 @@ from typing import Any
 
 from surepick.certificate.chain import check_chain, digest
 from surepick.certificate.claim import FORMAT, Checked
+from surepick.certificate.exclusion import check_exclusion
 from surepick.certificate.features import check_features
 from surepick.certificate.winner import check_winner
 from surepick.errors import CertificateRefused
 
 _CHECKS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Checked]] = {
     ("features", "anytime"): check_features,
+    ("features", "exclusion"): check_exclusion,
     ("winner", "winner"): check_winner,
 }
 

@@ -7,6 +7,7 @@ a search proves under each assumption). See docs/identify.md, docs/assumptions.m
 """
 
 from surepick.identify.anytime.policy import Anytime
+from surepick.identify.exclusion.policy import Exclusion
 from surepick.identify.policy import CannotClose, Plan, Policy, Wait
 from surepick.identify.population import Population
 from surepick.identify.posterior import Posterior
@@ -25,6 +26,7 @@ __all__ = [
     "Draft",
     "DrawnAnswers",
     "Elimination",
+    "Exclusion",
     "Forecast",
     "GOptimal",
     "Passive",

@@ -4,9 +4,8 @@ A guess may be one θ or a sample of them; for a running session it is a sample 
 is as good as the guess, so it is never called proved. The least number that any policy needs is in `surepick.limits`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,7 @@ def forecast_further(
     problem: Problem,
     policy: Policy[Any],
     state: Any,
-    stages: Sequence[OpenStage],
+    stages: Iterable[OpenStage],
     *,
     draws: int = FEWEST,
     seed: int = 0,
@@ -107,9 +106,23 @@ def forecast_further(
     if draws < 1:
         raise InvalidInput(f"draws must be at least 1, got {draws!r}.")
     policy = getattr(policy, "unrestricted", policy)
-    sample = plausible_truths(problem, _all_answers(problem, stages), draws, seed)
-    # A session closes stages in their order, so those after the first open one may lack answers that never come.
-    unanswered = list(dropwhile(lambda stage: not stage.left.any(), stages))
+    unanswered: list[OpenStage] = []
+    answered = left = 0
+
+    def noted() -> Iterator[OpenStage]:
+        # One after the other: all stages of a long search at once take much memory, and only the open ones are kept.
+        nonlocal answered, left
+        for stage in stages:
+            answered += int(stage.answers.sum())
+            left += int(stage.left.sum())
+            # A session closes stages in their order, so those after the first open one may lack answers that never
+            # come.
+            if unanswered or stage.left.any():
+                unanswered.append(stage)
+            yield stage
+
+    sample = plausible_truths(problem, _all_answers(problem, noted()), draws, seed)
+    asked = answered + left
 
     def searches() -> Iterator[tuple[Floats, Verdict]]:
         for number, theta in enumerate(sample):
@@ -131,8 +144,6 @@ def forecast_further(
                 run(problem, policy, judge, seed=number, state=ahead, asked=asked, coarse=COARSE, stages=MOST_STAGES),
             )
 
-    answered = sum(int(stage.answers.sum()) for stage in stages)
-    asked = answered + sum(int(stage.left.sum()) for stage in stages)
     return _collected(problem, policy, searches(), price, answered=answered)
 
 
@@ -164,7 +175,7 @@ def _collected(
     return Forecast(policy.name, np.array(questions), np.array(broken_off), decided, wrong, price)
 
 
-def _all_answers(problem: Problem, stages: Sequence[OpenStage]) -> Tally:
+def _all_answers(problem: Problem, stages: Iterable[OpenStage]) -> Tally:
     """Answers to all stages, one row for each question that has any."""
     pulls, wins = pooled_counts(problem, stages)
     asked = np.flatnonzero(pulls)

@@ -1,7 +1,7 @@
 """The ladder: what the answers of one search prove under each assumption (docs/assumptions.md).
 
 "winner"     one item wins each of its comparisons at least half the time        the policy Winner
-"features"   answers are logistic in the features                                the policy Anytime
+"features"   answers are logistic in the features                                the policies Exclusion and Anytime
 "population" the taste is drawn from a known population                           the policy Posterior
 
 One policy plans the search and ends it; the evidence of the others follows. At every stage its bets are fixed from the
@@ -23,8 +23,9 @@ from surepick.errors import InvalidInput
 from surepick.glm import Tally, probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.policy import Anytime
+from surepick.identify.exclusion.policy import Exclusion
 from surepick.identify.forecast import COARSE, MOST_STAGES, OpenStage, forecast_further
-from surepick.identify.policy import AnsweredStage, Policy
+from surepick.identify.policy import AnsweredStage, Policy, updated
 from surepick.identify.population import Population
 from surepick.identify.posterior import Posterior
 from surepick.identify.problem import NOTHING, Problem
@@ -59,7 +60,12 @@ PLACES_SENTENCES = SET_SENTENCES | {
 }
 """The same for rankings of systems, which show an input."""
 
-LADDER_POLICIES: dict[str, Assumption] = {"winner": "winner", "anytime": "features", "posterior": "population"}
+LADDER_POLICIES: dict[str, Assumption] = {
+    "winner": "winner",
+    "anytime": "features",
+    "exclusion": "features",
+    "posterior": "population",
+}
 """The assumption that each policy of the ladder needs, by the policy's name."""
 
 OVER_BOUND = 1.6
@@ -73,6 +79,10 @@ SIMULATED_COORDINATES, SIMULATED_ITEMS = 12, 40
 
 MOST_COORDINATES = 60
 """Claim "features" does not follow in more coordinates than this: a stage would take longer than a person does."""
+
+
+HUMAN_COORDINATES, HUMAN_ITEMS = 12, 100
+"""Up to so many, "features" is proved by Exclusion where items are compared: its cost grows with both."""
 
 
 def compares(problem: Problem) -> bool:
@@ -98,8 +108,10 @@ def default_assumption(problem: Problem, *, one_person: bool = False) -> Assumpt
 
 def policy_for(
     problem: Problem, assume: Assumption, *, population: Population | None = None, **limits: Any
-) -> Anytime | Winner | Posterior:
-    """The policy that ends a search by this claim; `population` is for the claim of that name only.
+) -> Anytime | Exclusion | Winner | Posterior:
+    """The policy that ends a search by this claim.
+
+    Tastes are drawn from `population` where that is assumed; for "winner" it only predicts.
 
     Without features "features" is the model of Bradley and Terry, under which one item wins all of its comparisons at
     least half the time. So it is also proved by Winner, and sooner: 5 to 37 items take 0.3 to 0.7 times the questions.
@@ -108,10 +120,24 @@ def policy_for(
     validate.one_of("assume", assume, ASSUMPTIONS)
     if assume == "population":
         return Posterior(population=population, **limits)
+    if assume == "winner" or problem.show > 2 or (compares(problem) and not has_features(problem)):
+        return Winner(population=population, **limits)
     if population is not None:
-        raise InvalidInput(f"A population is for assume='population', not {assume!r}; leave one of them out.")
-    by_winner = assume == "winner" or problem.show > 2 or (compares(problem) and not has_features(problem))
-    return Winner(**limits) if by_winner else Anytime(**limits)
+        raise InvalidInput(
+            f"A population is not used where assume={assume!r} ends the search; choose assume='winner' or "
+            "assume='population', or leave the population out."
+        )
+    return features_policy(problem)(**limits)
+
+
+def features_policy(problem: Problem) -> type[Anytime] | type[Exclusion]:
+    """The policy for the claim "features": Exclusion where a few items with a few features are compared.
+
+    It depends on what is known before the first question only. There it takes about 0.7 times Anytime's questions
+    (docs/exclusion.md); beyond, and for other questions, Anytime is the better or the quicker one.
+    """
+    human = problem.span.rank <= HUMAN_COORDINATES and len(problem.items) <= HUMAN_ITEMS
+    return Exclusion if compares(problem) and human and not (problem.every_pair or problem.once) else Anytime
 
 
 def expected_costs(problem: Problem, *, delta: float, seed: int = 0, seconds: float = 0.5) -> dict[Assumption, float]:
@@ -136,7 +162,8 @@ def expected_costs(problem: Problem, *, delta: float, seed: int = 0, seconds: fl
             # Features tell the best items from all others at once, so these are left out of the simulation.
             best = Problem.from_pairs(problem.items[np.argsort(-(problem.items @ truths[number]))[:SIMULATED_ITEMS]])
             judge = DrawnAnswers(truths[number], np.random.default_rng([seed, number]))
-            found.append(run(best, Anytime(delta=delta), judge, coarse=COARSE, stages=MOST_STAGES).questions)
+            policy = features_policy(best)(delta=delta)
+            found.append(run(best, policy, judge, coarse=COARSE, stages=MOST_STAGES).questions)
             if time.perf_counter() - began > seconds:
                 break
         costs["features"] = float(np.median(found))
@@ -161,15 +188,20 @@ class Follower:
         """
         policy, state = cast("Any", self.policy), self.state  # either, with a state of its own type
         for stage in stages[self.stages :]:
-            counts = np.zeros(len(problem.about), dtype=np.int64)
-            counts[stage.plan.measurements] = stage.plan.pulls
-            plan = policy.stage_of(state, counts, prove=False)
+            if problem.show > 2:  # sets are too many to count each, and only Winner asks about them
+                asked = zip(stage.plan.measurements.tolist(), stage.plan.pulls.tolist(), strict=True)
+                plan = policy.stage_asking(state, dict(asked))
+            else:
+                counts = np.zeros(len(problem.about), dtype=np.int64)
+                counts[stage.plan.measurements] = stage.plan.pulls
+                plan = policy.stage_of(state, counts, prove=False)
             state = policy.apply(state, plan)
             # A stage may list its measurements in another order than the follower's plan of the same stage.
             order = np.argsort(stage.plan.measurements, kind="stable")
             tally = plan.tally(problem, stage.wins[order], stage.pulls[order])
             partial = [stage.partial[place] for place in order] if stage.partial else ()
-            state = policy.update(state, plan.stage, tally, partial)
+            orders = [stage.orders[place] for place in order] if stage.orders else ()
+            state = updated(policy, state, plan.stage, tally, partial, orders)
             # Only evaluated stages are followed, so nothing more is coming.
             state = policy.close(state, plan.stage).evaluated
         return replace(self, state=state, stages=len(stages))
@@ -247,8 +279,7 @@ def questioned(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
     A claim whose assumption an alarm contradicts is no longer proved. The reason then names the alarm, and the claim
     that does not need the assumption.
     """
-    alarms = [check for check in checks if check.alarm]
-    claims = tuple(_questioned_claim(claim, alarms) for claim in verdict.claims)
+    claims = questioned_claims(verdict.claims, checks)
     ends = next((claim for claim in claims if claim.ends_search), None)
     if ends is None or not ends.refuted_by:
         return replace(verdict, known_claims=claims, claimant=None)
@@ -266,9 +297,13 @@ def questioned(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
     )
 
 
-def _questioned_claim(claim: Claim, alarms: Sequence[Check]) -> Claim:
-    refuted_by = tuple(check.name for check in alarms if claim.assume in check.refutes)
-    return replace(claim, refuted_by=refuted_by, guarantee=Guarantee.HEURISTIC) if refuted_by else claim
+def questioned_claims(claims: Iterable[Claim], checks: Iterable[Check]) -> tuple[Claim, ...]:
+    """The claims, each with the alarms that contradict its assumption; such a claim is no longer proved."""
+    alarms, result = [check for check in checks if check.alarm], list[Claim]()
+    for claim in claims:
+        refuted_by = tuple(check.name for check in alarms if claim.assume in check.refutes)
+        result.append(replace(claim, refuted_by=refuted_by, guarantee=Guarantee.HEURISTIC) if refuted_by else claim)
+    return tuple(result)
 
 
 def _way_out(claims: Sequence[Claim]) -> str:
@@ -286,10 +321,12 @@ def _way_out(claims: Sequence[Claim]) -> str:
 
 
 def _follower(assume: Assumption, problem: Problem, planning: Policy[Any]) -> Follower:
-    """With the limits of the policy that plans."""
+    """With the limits of the policy that plans, and what it knows of people."""
     limits: dict[str, Any] = {name: getattr(planning, name) for name in ("delta", "epsilon")}
-    missing: dict[str, Any] = {"missing": getattr(planning, "missing", "ignorable")}
-    policy: Anytime | Winner = (Winner if assume == "winner" else Anytime)(**limits, **missing)
+    limits["missing"] = getattr(planning, "missing", "ignorable")
+    population = getattr(planning, "population", None)
+    # A study may have many thousands of answers, and Exclusion keeps each of them; Anytime keeps tallies.
+    policy = Winner(population=population, **limits) if assume == "winner" else Anytime(**limits)
     return Follower(assume, policy, policy.start(problem))
 
 

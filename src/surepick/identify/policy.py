@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from surepick import validate
 from surepick._arrays import Floats, Integers
+from surepick._cached import cached_property
 from surepick.errors import InvalidInput, SurepickError
 from surepick.glm import Tally
 from surepick.guarantee import Guarantee
@@ -281,6 +281,34 @@ def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
     if not 0 <= stage < len(records):
         raise InvalidInput(f"There is no stage {stage}; {len(records)} were planned, counted from 0.")
     return records[stage]
+
+
+LAST_ANSWERS = Wait("The budget is spent; answers to questions handed out are still to come.")
+
+GROWTH = 0.02
+"""How a stage grows with the questions before it, once they are not planned one by one."""
+
+
+def budget_spent(budget: int, reason: str) -> str:
+    """What a verdict says where the budget ended the search."""
+    return f"The budget of {budget:,} questions is spent. {reason} Raise the budget."
+
+
+def stage_size(asked: int, budget: int, one_by_one: int) -> int:
+    """Questions of the next stage, within the budget.
+
+    Early it is one, which saves people's time; after `one_by_one` of them a share of those before, which saves ours.
+    """
+    return min(max(1, int(GROWTH * (asked - one_by_one))), budget - asked)
+
+
+def has_more(records: Sequence[StageRecord], evaluated: int) -> bool:
+    """Whether a stage is answered after the first ones, which are evaluated.
+
+    Where this is not so a state is its own `evaluated`, and does not keep that: an object that refers to itself stays
+    in memory until cycles are collected, and the arrays of a state are large.
+    """
+    return evaluated < len(records) and records[evaluated].answered
 
 
 def exhausted(judged: Collection[int], left: int, remedy: str = ', or search with assume="population"') -> Wait:

@@ -29,11 +29,13 @@ from surepick.glm.item_scores import ItemScores
 from surepick.guarantee import Guarantee
 from surepick.identify.policy import (
     ENOUGH,
+    LAST_ANSWERS,
     OldAnswers,
     Partial,
     Plan,
     StageRecord,
     Wait,
+    budget_spent,
     checked_answers,
     checked_limits,
     checked_orders,
@@ -41,7 +43,9 @@ from surepick.identify.policy import (
     exhausted,
     numbered,
     old_counts,
+    stage_size,
 )
+from surepick.identify.population import Population, given_population
 from surepick.identify.problem import NOTHING, Problem
 from surepick.identify.set_sampling import choose_rankings, choose_sets
 from surepick.identify.set_stages import counted_orders, predict_set
@@ -81,10 +85,7 @@ ALL_DRAWN = (
 )
 
 ONE_BY_ONE = 1000
-"""Questions that are planned one at a time ..."""
-
-GROWTH = 0.02
-"""... and how a stage grows with those beyond: beliefs change little within a fiftieth of the answers."""
+"""Questions that are planned one at a time; beliefs change little within a fiftieth of more answers than these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,8 @@ class Winner:
 
     `warm` are answers of another judge or time as (measurement, pulls, wins), for instance of a language model: they
     predict and no evidence counts them, so they save questions where they are right and cost few where they are not.
+    So does `population`, the tastes of earlier people on the same items (`Population.learn`): it predicts, and the
+    proof does not need the judge to be one of them.
     """
 
     delta: float = 0.05
@@ -105,6 +108,7 @@ class Winner:
     budget: int = ENOUGH
     missing: Literal["ignorable", "charged"] = "ignorable"
     warm: OldAnswers = ()
+    population: Population | None = None
 
     name = "winner"
     guarantee = Guarantee.PROVED
@@ -115,6 +119,7 @@ class Winner:
         object.__setattr__(self, "warm", tuple((int(row), int(asked), int(ones)) for row, asked, ones in self.warm))
         checked_limits(self.delta, self.epsilon, self.budget)
         validate.one_of("missing", self.missing, ("ignorable", "charged"))
+        object.__setattr__(self, "population", given_population(self.population))
 
     def start(self, problem: Problem) -> WinnerState:
         """The state before the first question; refuses problems that ask anything but comparisons."""
@@ -133,7 +138,7 @@ class Winner:
             self.delta,
             self.epsilon,
             self.missing == "charged",
-            WinnerEvidence.of(items, by_places=problem.by_places),
+            WinnerEvidence.of(items),
             self._first_beliefs(problem),
         )
 
@@ -141,11 +146,15 @@ class Winner:
         """What is believed before the first answer."""
         beliefs = ItemScores.of(problem.guide, len(problem.items))
         old = old_counts(self.warm, len(problem.about))
-        if old is None:
+        if old is not None:
+            pulls, wins = old
+            rows = np.flatnonzero(pulls)
+            beliefs = beliefs.advised((*problem.about[row].tolist(), wins[row], pulls[row]) for row in rows)
+        if self.population is None:
             return beliefs
-        pulls, wins = old
-        rows = np.flatnonzero(pulls)
-        return beliefs.advised((*problem.about[row].tolist(), wins[row], pulls[row]) for row in rows)
+        self.population.require_items(problem)
+        prior = self.population.prior
+        return beliefs.with_components(prior.mean, prior.covariance, prior.log_weights)
 
     def plan(
         self, state: WinnerState, rng: np.random.Generator, without: Collection[int] | None = None
@@ -161,17 +170,14 @@ class Winner:
             return self._say(state, status, best, reason)
         if state.asked >= self.budget:
             if state.evaluated_stages < len(state.stages):
-                return Wait("The budget is spent; answers to questions handed out are still to come.")
-            reason = reason or _how_far(state)
-            spent = f"The budget of {self.budget:,} questions is spent. {reason} Raise the budget."
-            return self._say(state, Status.BUDGET_SPENT, best, spent)
-        # Early a stage is one question, which saves people's time; later a share of those before, which saves ours.
-        size = max(1, int(GROWTH * (state.asked - ONE_BY_ONE)))
+                return LAST_ANSWERS
+            return self._say(state, Status.BUDGET_SPENT, best, budget_spent(self.budget, reason or _how_far(state)))
+        size = stage_size(state.asked, self.budget, ONE_BY_ONE)
         if state.problem.once:
             without = state.used_up.union(without or ())
         problem = state.problem
         choose = choose_rankings if problem.by_places else choose_sets if problem.show > 2 else choose_questions
-        counts = choose(state, min(size, self.budget - state.asked), rng, without)
+        counts = choose(state, size, rng, without)
         if counts is None:
             return Wait("What is asked already may decide; its answers are still to come.")
         if counts:
@@ -194,12 +200,11 @@ class Winner:
         and on nothing later. Questions of one stage are predicted alike.
         """
         where = np.array(sorted(counts), dtype=np.int64)
-        if state.problem.show > 2:
-            predicted = [
-                predict_set(state.problem, state.beliefs, state.record, state.problem.shown(row))
-                for row in where.tolist()
-            ]
-            memo: dict[str, Any] = {"shares": predicted}
+        memo: dict[str, Any]
+        if state.problem.by_places:
+            memo = {"stakes": [state.bets_on_ranking(row) for row in where.tolist()]}
+        elif state.problem.show > 2:
+            memo = {"shares": [predict_set(state.beliefs, state.problem.shown(row)) for row in where.tolist()]}
         else:
             memo = {"shares": [list(state.predict(int(measurement))) for measurement in where]}
             bets = state.bets(int(where[0])) if list(counts.values()) == [1] else None
@@ -333,8 +338,11 @@ class Winner:
 
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
-        known = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "warm"}
-        return {"name": self.name} | known | ({"warm": [list(row) for row in self.warm]} if self.warm else {})
+        known = {option.name: getattr(self, option.name) for option in fields(self)}
+        del known["warm"], known["population"]
+        warm = {"warm": [list(row) for row in self.warm]} if self.warm else {}
+        population = {} if self.population is None else {"population": self.population.to_json()}
+        return {"name": self.name} | known | warm | population
 
 
 def assumed_of(problem: Problem) -> tuple[str, ...]:
@@ -360,7 +368,6 @@ def _certified(problem: Problem, stage: StageRecord) -> dict[str, Any]:
         "shown": [list(problem.shown(measurement)) for measurement in stage.plan.measurements.tolist()],
         "planned": stage.plan.pulls.tolist(),
         **stage.plan.memo,
-        "shares": [list(shares) for shares in stage.plan.memo["shares"]],
     }
     if problem.show > 2:
         return asked | {"orders": [counted_orders(orders) for orders in stage.orders or [()] * len(stage.plan.pulls)]}

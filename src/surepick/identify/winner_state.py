@@ -4,16 +4,16 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from surepick._arrays import Integers
+from surepick._cached import cached_property
 from surepick.evidence.betting import Drawn, Predicted, WinnerEvidence
 from surepick.glm.item_scores import ItemScores
-from surepick.identify.policy import StageRecord
+from surepick.identify.policy import StageRecord, has_more
 from surepick.identify.problem import NOTHING, Problem
-from surepick.identify.set_stages import evidence_after, pairs_after, scores_after
+from surepick.identify.set_stages import bets_on_ranking, evidence_after, pairs_after, placed, scores_after
 from surepick.identify.stage_list import StageList
 
 NAMED_SHARE = 0.5
@@ -59,11 +59,15 @@ class WinnerState:
     """Questions of all stages."""
     evaluated_stages: int = 0
 
-    @cached_property
+    @property
     def evaluated(self) -> "WinnerState":
         """With the longest prefix of answered stages evaluated, in planning order: delays then do no harm."""
+        return self._evaluated if has_more(self.stages, self.evaluated_stages) else self
+
+    @cached_property
+    def _evaluated(self) -> "WinnerState":
         state = self
-        while state.evaluated_stages < len(state.stages) and state.stages[state.evaluated_stages].answered:
+        while has_more(state.stages, state.evaluated_stages):
             state = state._after(state.stages[state.evaluated_stages])
         return state
 
@@ -73,16 +77,22 @@ class WinnerState:
         seen, usual = self.squares
         processes = [self.evidence, *self.named]
         if "leader" in memo:
-            items, by_places = len(self.problem.items), self.problem.by_places
-            processes.append(WinnerEvidence.of(items, memo["leader"], self.eta, by_places=by_places))
+            processes.append(self._named(memo["leader"]))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             if measurement >= len(self.problem.about):
                 shown, orders = self.problem.shown(measurement), stage.orders[place] if stage.orders else ()
                 charged = int(stage.plan.pulls[place]) - len(orders) if self.charge else None
-                processes = [
-                    evidence_after(process, self.problem, shown, memo["shares"][place], orders, charged=charged)
-                    for process in processes
-                ]
+                if self.problem.by_places:
+                    rankings = placed(orders, self.problem, charged)
+                    processes = [
+                        process.after_rankings(shown, bets, rankings)
+                        for process, bets in zip(processes, memo["stakes"][place], strict=True)
+                    ]
+                else:
+                    processes = [
+                        evidence_after(process, self.problem, shown, memo["shares"][place], orders, charged=charged)
+                        for process in processes
+                    ]
                 scores = scores_after(scores, self.problem, shown, orders)
                 record = pairs_after(record, self.problem, shown, orders)
                 continue
@@ -151,6 +161,20 @@ class WinnerState:
             return None
         shown = self.problem.about[measurement].tolist()
         return self.evidence.aimed_bets(shown, _both(self.predict(measurement)), self.needed, self._drawn(measurement))
+
+    def bets_on_ranking(self, measurement: int) -> list[list[list[float]]]:
+        """What the items of a ranking of systems bet on it, in every process that will count it; fixed in its plan."""
+        begun = [*self.begun, *([self.leader] if self.names_leader else [])]
+        processes = [self.evidence, *(self._named(leader) for leader in begun)]
+        shown = self.problem.shown(measurement)
+        return [
+            bets_on_ranking(process, self.problem, self.beliefs, self.record, shown, self.epsilon)
+            for process in processes
+        ]
+
+    def _named(self, leader: int) -> WinnerEvidence:
+        """The epsilon form for a leader, before the first answer."""
+        return WinnerEvidence.of(len(self.problem.items), leader, self.eta)
 
     def with_stage(self, stage: int, record: StageRecord) -> "WinnerState":
         """With what a stage has by now; evidence that was counted for good does not change."""
@@ -233,11 +257,15 @@ class WinnerState:
         return np.asarray(self.alive[self.alive != self.leader])
 
     @property
+    def begun(self) -> list[int]:
+        """Leaders that have a process, in the order of naming; also those of stages that are not evaluated yet."""
+        open_memos = [stage.plan.memo for stage in self.stages[self.evaluated_stages :]]
+        return [named.against for named in self.named] + [memo["leader"] for memo in open_memos if "leader" in memo]
+
+    @property
     def names_leader(self) -> bool:
         """Whether the next stage begins a process for the leader: if it has none, and is likely good enough."""
-        open_stages = self.stages[self.evaluated_stages :]
-        begun = [named.against for named in self.named] + [stage.plan.memo.get("leader") for stage in open_stages]
-        if self.epsilon == 0 or self.leader in begun or len(self.alive) < 2:
+        if self.epsilon == 0 or self.leader in self.begun or len(self.alive) < 2:
             return False
         others = self.alive[self.alive != self.leader]
         return self.beliefs.chance_of_best(self.leader, others, self.epsilon) >= NAMING_CHANCE

@@ -108,9 +108,11 @@ def test_a_memo_survives_json_with_the_same_fields(name: str) -> None:
     """What a log of the plan says is all that the policy reads again; nothing is added, lost or renamed on the way."""
     world = soare(3, angle=0.5)
     policy = policy_named(
-        name, delta=0.2, **({} if name in ("anytime", "winner", "posterior", "rage-linear") else {"norm_bound": 2.0})
+        name,
+        delta=0.2,
+        **({} if name in ("anytime", "exclusion", "winner", "posterior", "rage-linear") else {"norm_bound": 2.0}),
     )
-    if name in ("anytime", "winner", "posterior"):  # their memos are their own
+    if name in ("anytime", "exclusion", "winner", "posterior"):  # their memos are their own
         return
     state, plan = planned(policy, policy.start(world.problem), np.random.default_rng(0))
     for _ in range(2):

@@ -172,7 +172,7 @@ class Anytime:
         memo = AnytimeMemo.from_json(plan.memo)
         return replace(
             state,
-            stages=(*state.stages, StageRecord.unanswered(plan)),
+            stages=(*state.stages, StageRecord.unanswered(replace(plan, memo={}))),  # which is in `memos`
             memos=(*state.memos, memo),
             experts=state.experts if memo.factors is None else memo.factors.experts,
             proof_log=state.proof_log.after(memo),

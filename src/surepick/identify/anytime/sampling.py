@@ -116,12 +116,21 @@ def expected_nats(rows: Floats, theta: Floats, points: Floats) -> Floats:
     return np.asarray(softplus(there) - softplus(here)[:, None] - probability_of_yes(here)[:, None] * difference)
 
 
-def ask_early(rows: Floats, theta: Floats, points: Floats, nats: Floats, size: int, *, enough: float) -> Integers:
+def ask_early(
+    rows: Floats,
+    theta: Floats,
+    points: Floats,
+    nats: Floats,
+    size: int,
+    *,
+    enough: float,
+    temperature: float = TUNING.early_temperature,
+) -> Integers:
     """How often to ask each measurement to refute the points at which rivals are ahead: Σ_z weight_z·KL is largest.
 
     O(rows · rivals · d).
     """
-    weights = _soft_weights(nats, TUNING.early_temperature, enough)
+    weights = _soft_weights(nats, temperature, enough)
     counted = weights > 0
     gain = expected_nats(rows, theta, points[counted]) @ weights[counted]
     best = np.argsort(-gain, kind="stable")[:size]

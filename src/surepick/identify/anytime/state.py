@@ -8,15 +8,14 @@ the answer, do no harm (docs/anytime.md, section 4).
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from surepick._arrays import Floats, Integers
-from surepick.evidence.likelihood_ratio import RIDGES, Evidence, PlugIn, predicted, ridge_experts
+from surepick._cached import cached_property
+from surepick.evidence.likelihood_ratio import RIDGES, Evidence, PlugIn, predicted
 from surepick.evidence.plug_in_bounds import Localiser, localiser
-from surepick.glm import variance
 from surepick.identify.anytime.directional import (
     DirectionalBets,
     DirectionalProcess,
@@ -26,9 +25,10 @@ from surepick.identify.anytime.directional import (
     choose_bets,
     process_weight,
 )
+from surepick.identify.anytime.estimates import Estimates
 from surepick.identify.anytime.sampling import CaughtUpRivals, caught_up_rivals, closest_rivals, quadratic_nats
 from surepick.identify.anytime.tuning import TUNING
-from surepick.identify.policy import StageRecord
+from surepick.identify.policy import StageRecord, has_more
 from surepick.identify.problem import Problem
 
 
@@ -182,7 +182,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class State(Estimates):
     """All stages with their answers, and both processes after the first `evaluated_stages` of them."""
 
     problem: Problem
@@ -218,14 +218,13 @@ class State:
         """log 1/(w_j·delta_1): nats that pass a rival of this leader by the directional process (5)."""
         return math.log(1 / (self.share_of(leader) * self.delta))
 
-    @cached_property
-    def asked(self) -> int:
-        """Number of questions planned."""
-        return sum(stage.plan.total for stage in self.stages)
-
-    @cached_property
+    @property
     def evaluated(self) -> "State":
         """The same with all stages of the longest answered prefix multiplied into the processes."""
+        return self._evaluated if has_more(self.stages, self.evaluated_stages) else self
+
+    @cached_property
+    def _evaluated(self) -> "State":
         state = self
         for stage, memo in zip(self.stages[self.evaluated_stages :], self.memos[self.evaluated_stages :], strict=True):
             # A later stage may be answered; its factors may depend on the answers that this one still lacks.
@@ -274,91 +273,12 @@ class State:
         """An ellipsoid around C, all theta that the plug-in process does not refute."""
         return localiser(self.evidence, self.threshold)
 
-    # Estimates use all answers there are, also of stages not evaluated yet: all were planned before the next stage, so
-    # its questions, predictions and bets may depend on them.
-
-    @cached_property
-    def arrived(self) -> tuple[Floats, Floats]:
-        """Pulls and wins of all answers there are."""
-        state = self.evaluated
-        pulls, wins = state.plug_in.pulls.copy(), state.plug_in.wins.copy()
-        for stage in state.stages[state.evaluated_stages :]:
-            answers, scores = stage.scored
-            np.add.at(pulls, stage.plan.measurements, answers)
-            np.add.at(wins, stage.plan.measurements, scores)
-        return pulls, wins
-
-    @cached_property
-    def planned(self) -> Floats:
-        """Pulls of all stages, answered or not."""
-        pulls = self.evaluated.plug_in.pulls.copy()
-        for stage in self.stages[self.evaluated.evaluated_stages :]:
-            np.add.at(pulls, stage.plan.measurements, stage.plan.pulls)
-        return pulls
-
-    @cached_property
-    def waiting(self) -> int:
-        """Number of questions whose answers are still to come; those missing in evaluated stages never will."""
-        return int(self.planned.sum() - self.arrived[0].sum())
-
-    @cached_property
-    def fits(self) -> Floats:
-        """The experts on all answers there are, every other one on old answers, too."""
-        fits = ridge_experts(self.problem.rows, *self.arrived, self.experts)
-        # The other half predicts as without old answers, so that wrong ones cost little.
-        if self.old is not None:
-            pulls, wins = (new + old for new, old in zip(self.arrived, self.old, strict=True))
-            fits = fits.copy()
-            fits[::2] = ridge_experts(self.problem.rows, pulls, wins, self.experts)[::2]
-        return fits
-
-    @cached_property
-    def _best_expert(self) -> int:
-        """Who predicted best so far."""
-        return int(np.argmax(self.evaluated.plug_in.scores))
-
-    @cached_property
-    def theta(self) -> Floats:
-        """The estimate: the fit of the best expert."""
-        return np.asarray(self.fits[self._best_expert])
-
-    @cached_property
-    def ridge(self) -> float:
-        """Its ridge weight in the units of the problem."""
-        return float(RIDGES[self._best_expert]) * self._longest
-
-    @cached_property
-    def _longest(self) -> float:
-        """The largest squared length of a measurement vector."""
-        return float(np.max(np.einsum("xi,xi->x", self.problem.rows, self.problem.rows)))
-
-    def information_of(self, pulls: Floats) -> Floats:
-        """Σ n·s·xxᵀ at the estimate."""
-        rows = self.problem.rows
-        return np.asarray((rows.T * (pulls * variance(rows @ self.theta))) @ rows)
-
-    @cached_property
-    def information(self) -> Floats:
-        """Information of all planned questions."""
-        return self.information_of(self.planned)
-
     @cached_property
     def recent_information(self) -> Floats:
         """Information of the questions planned after the last restart but one."""
         # The newest restarts dominate G: where they have hardly any information, no bound is found.
         restarts = self.evaluated.plug_in.restarts
         return self.information_of(self.planned - restarts[max(len(restarts) - 2, 0)].pulls)
-
-    @cached_property
-    def inverse(self) -> Floats:
-        """C: inverse of the ridge information of all planned questions."""
-        return np.asarray(np.linalg.inv(self.information + self.ridge * np.eye(len(self.information))))
-
-    def draw_theta(self, rng: np.random.Generator) -> Floats:
-        """A draw from the ridge posterior of the answers there are, by its normal approximation."""
-        seen = self.information_of(self.arrived[0])
-        root = np.linalg.cholesky(seen + self.ridge * np.eye(len(seen)))
-        return np.asarray(self.theta + np.linalg.solve(root.T, rng.normal(size=len(seen))))
 
     @cached_property
     def early(self) -> bool:
@@ -370,19 +290,9 @@ class State:
         first = self.asked < TUNING.first_process_from * rank
         return first or bool(np.max(np.abs(self.problem.rows @ self.theta)) > TUNING.early_log_odds)
 
-    @cached_property
-    def leader(self) -> int:
-        """The best item under the estimate."""
-        return int(np.argmax(self.problem.points @ self.theta))
-
     def rivals_except(self, items: Iterable[int]) -> Integers:
         """All items but the leader and these."""
         return np.setdiff1d(np.arange(len(self.problem.items)), [self.leader, *items])
-
-    def nats(self, leader: int, theta: Floats | None = None) -> Floats:
-        """Nats (quadratic approximation) by which each item is behind a leader, by default that of the estimate."""
-        theta = self.theta if theta is None else theta
-        return quadratic_nats(self.problem.points, leader, theta, self.inverse, self.epsilon)
 
     @property
     def coming_nats(self) -> Floats:
