@@ -88,7 +88,7 @@ def test_the_consequences_of_changes_are_stated_beforehand(service: InProcessSer
 def test_the_result_names_what_is_promised_and_gives_the_certificate(service: InProcessService) -> None:
     study = service.begin(delta=0.1, epsilon=1.0)
     cookie = log_in(service)
-    assert "Not decided yet" in page(service, f"/study/{study}/result", cookie)
+    assert "No answers yet" in page(service, f"/study/{study}/result", cookie)
     assert service.client.get(f"/study/{study}/certificate.json", headers={"Cookie": cookie}).status_code == 404
     judge = service.judge(study)
     judge.work()
@@ -188,7 +188,7 @@ def test_the_dashboard_says_how_many_judges_it_takes(service: InProcessService) 
     update_forecasts(service.parts.database)
     before = service.get(f"/studies/{study}")["judges_needed"]
     assert before["sentence"].startswith(f"If all agree, about {before['more']} judges are needed")
-    assert "with delta 0.2 instead of 0.05" in before["fewer"]
+    assert "5 with delta 0.2" in before["fewer"]
     for name in ("Ann", "Ben", "Cleo"):
         answer_as_all(service, study, name)
         service.now += 10

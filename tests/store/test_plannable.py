@@ -59,3 +59,18 @@ def test_slow_plans_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plannable, "time", SimpleNamespace(process_time=lambda: now[0]))
     with pytest.raises(InvalidInput, match=r"takes about 2\.0 s to plan \(3 items, 3 coordinates, policy winner\)"):
         require_plannable(Session(Problem.from_pairs(names(3))))
+
+
+@pytest.mark.parametrize("items", [1_000, 2_000])
+@pytest.mark.parametrize("features", [5, None])
+def test_comparisons_of_many_items_are_planned_in_time(items: int, features: int | None) -> None:
+    vectors = np.random.default_rng(1).normal(size=(items, features or 1))
+    problem = Problem.from_pairs(vectors, names=names(items)) if features else Problem.from_pairs(names(items))
+    session = Session(problem)
+    require_size(problem, session.policy)
+    require_plannable(session)
+
+
+def test_a_model_of_many_items_without_features_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="at most 300 coordinates, got 1,000"):
+        require_size(Problem.from_pairs(names(1_000)), policy_named("anytime"))

@@ -83,6 +83,30 @@ def test_a_question_that_nobody_present_can_take_does_not_stop_the_study(service
     assert service.get(f"/studies/{one}")["verdict"]["questions"] >= 4  # two of ann, and two of cy behind it
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_somebody_who_let_a_question_expire_and_comes_back_alone_is_served(
+    service: InProcessService, late: bool
+) -> None:
+    one = begin(service)
+    ann = service.judge(one, "ann")
+    service.planner.round()
+    (left,) = ann.lease(1)["questions"]
+    service.now += 1000
+    for _ in range(3):
+        service.planner.round()
+    if late:
+        ann.answer(left["id"], "a")  # its stage has been evaluated without it
+        service.planner.round()
+    for _ in range(12):
+        taken = ann.lease(1)
+        for question in taken["questions"]:
+            ann.answer(question["id"], ann.prefers(question))
+        service.now += 3
+        service.planner.round()
+    assert ann.lease(1)["exhausted"]  # of what she can be asked nothing is left, and she is told
+    assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []
+
+
 def test_spaced_is_refused(service: InProcessService) -> None:
     service.post(
         "/studies",

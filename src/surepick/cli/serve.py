@@ -1,7 +1,7 @@
 """`surepick serve [URL]`: the live service."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -45,6 +45,16 @@ def serve(
             "--items every picture is an item."
         ),
     ] = None,
+    assume: Annotated[
+        Literal["winner", "features"] | None,
+        typer.Option(
+            help="The claim that ends this study: winner (one item wins its comparisons, the default) or features "
+            "(these explain every answer). The other one is shown beside it.",
+        ),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="Allowed probability of naming the wrong item; a larger one takes fewer judges.")
+    ] = 0.05,
 ) -> None:
     """Run the service until interrupted: judges answer questions, the admin watches and reads the verdict."""
     from surepick.errors import InvalidInput, MissingExtra
@@ -56,7 +66,7 @@ def serve(
         raise MissingExtra(f"The service needs {error.name}; install surepick[service].") from None
     if question and items is None and images is None:
         raise InvalidInput("--question needs something to ask about; give --items FILE or --images FOLDER.")
-    first = FirstStudy(items, images, question) if items is not None or images is not None else None
+    first = FirstStudy(items, images, question, assume, delta) if items is not None or images is not None else None
     run(
         url,
         host=host,

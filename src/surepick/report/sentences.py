@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from surepick.identify import Status
 from surepick.identify.verdict import one_in
-from surepick.session.judges_needed import LARGER_DELTA, LARGER_EPSILON, MOST_JUDGES, JudgesNeeded
+from surepick.session.judges_needed import LARGER_EPSILON, MOST_JUDGES, JudgesNeeded, fewest_judges
 
 REFUTED = (
     "The answers refute every logistic model with these features, so intervals and ranks mean nothing; check for "
@@ -17,6 +17,12 @@ ASSUMPTIONS_NOTE = "That no alarm was raised does not prove that the assumptions
 
 NOUNS = ("tie", "skip")
 """Fates of an answer that have a plural."""
+
+MOST_NAMED = 4
+"""Items of a short list that are named; of a longer one only the number is said."""
+
+SMALL_TEAM = 3
+"""Judges of whom it is said beforehand how far they will come."""
 
 ODDS_SHOWN = 1e6
 """Odds above this are all the same to a reader."""
@@ -94,6 +100,15 @@ def as_condition(assumption: str) -> str:
     return f"if {text[:1].lower()}{text[1:]}" if text else "if the assumptions hold"
 
 
+def if_so(assumption: str) -> str:
+    """An assumption as the beginning of a sentence, without what it says after a colon.
+
+    >>> if_so("The features explain every answer: all judges answer by one logistic model of them.")
+    'If the features explain every answer'
+    """
+    return f"I{as_condition(assumption.partition(':')[0])[1:]}"
+
+
 def accounting(counts: Mapping[str, int], *, kind: str = "answer", halves: int = 0) -> str:
     """What became of all answers, as a clause: `counts` has those counted under "counted", and others by their fate.
 
@@ -138,11 +153,94 @@ def claim_result(
     return f"{left} of {count} items left, {best} leads" + (f"; {further}" if further else "")
 
 
-def judges_wanted(needed: JudgesNeeded, answered: int) -> str:
-    """How many judges have to answer, if all agree, as sentences; `answered` of them have.
+def one_of(names: Sequence[str], count: int) -> str:
+    """A short list of `count` items in all, as words.
 
-    >>> judges_wanted(JudgesNeeded(in_all=8, from_start=8, larger_delta=5, larger_epsilon=6), 3).partition(";")[0]
+    >>> one_of(["red", "blue", "plum"], 8), one_of(list("abcdef"), 8), one_of(list("abcdef"), 6)
+    ('red, blue or plum', 'one of 6 items', 'any of the 6 items')
+    """
+    if len(names) == count > 1:
+        return f"any of the {count} items"
+    if len(names) > MOST_NAMED:
+        return f"one of {len(names)} items"
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def headline(
+    status: Status,
+    best: str,
+    epsilon: float,
+    left: Sequence[str],
+    count: int,
+    *,
+    over: bool,
+    refuted: bool = False,
+    other: tuple[str, str] | None = None,
+) -> str:
+    """What a study has come to, in the words that stand above all others.
+
+    `left` of `count` items are not excluded; `over` says that nobody is asked any more; `refuted` that the answers
+    contradict what the verdict assumes. `other` is a claim that is reached where the one that ends the study is not:
+    its assumption and the item it names.
+
+    >>> headline(Status.OPEN, "red", 0.0, ["red", "blue"], 8, over=False)
+    'Not decided yet; red leads'
+    >>> headline(Status.OPEN, "red", 0.0, ["red", "blue"], 8, over=True)
+    'The best is red or blue; the best guess is red'
+    >>> headline(Status.OPEN, "red", 0.0, ["red", "blue"], 8, over=True, other=("The features explain all.", "red"))
+    'If the features explain all: red, proved. Without that: red or blue.'
+    """
+    if status.decided and not refuted:
+        return claim(status, best, epsilon)
+    if other is not None and (refuted or status in (Status.OPEN, Status.BUDGET_SPENT)):
+        without = "" if refuted else f" Without that: {one_of(left, count)}."
+        return f"{if_so(other[0])}: {other[1]}, proved.{without}"
+    if refuted:
+        return f"Not proved, because the answers contradict an assumption; the best guess is {best}"
+    if status is Status.OPEN and over and best:
+        listed = f"The best is {one_of(left, count)}" if len(left) < count else "No item is excluded"
+        return f"{listed}; the best guess is {best}"
+    return claim(status, best, epsilon)
+
+
+def short_list(
+    left: Sequence[str], count: int, delta: float, guarantee: str, assumption: str, *, named: bool = True
+) -> str:
+    """How sure it is that the best item is one of those left, as a sentence; "" where that is not proved.
+
+    Unless they are to be `named`, it follows a headline that names them.
+
+    >>> short_list(["red", "blue"], 8, 0.05, "proved", "One item wins its comparisons.")
+    'The best is red or blue: wrong in at most 1 of 20 such searches, if one item wins its comparisons (proved).'
+    """
+    if guarantee != "proved" or not 0 < len(left) < count:
+        return ""
+    often = how_often(delta, assumption)
+    return f"The best is {one_of(left, count)}: {often}" if named else f"W{often[1:]}"
+
+
+def how_often(delta: float, assumption: str) -> str:
+    """How often a proved claim is wrong and on what condition, as the end of a sentence."""
+    return f"wrong in at most {one_in(delta)} such searches, {as_condition(assumption)} (proved)."
+
+
+def all_answered(exhausted: int, answered: int) -> str:
+    """That judges have had every question that could decide, as a sentence; `answered` of them gave an answer."""
+    if exhausted < answered:
+        have = f"{exhausted} of {answered} judges {'has' if exhausted == 1 else 'have'}"
+        return f"{have} answered every question that could decide it, and nobody is answering now."
+    have = "The judge has" if exhausted == 1 else f"All {exhausted} judges have"
+    return f"{have} answered every question that could decide it; it takes further judges."
+
+
+def judges_wanted(needed: JudgesNeeded, answered: int, *, delta: float, epsilon: float, count: int) -> str:
+    """How many judges have to answer, if all agree, as sentences; `answered` of them have, and there are `count` items.
+
+    >>> needed = JudgesNeeded(in_all=8, from_start=8, larger_epsilon=6, left=[8, 5, 3, 2, 2, 2, 2, 1])
+    >>> judges_wanted(needed, 3, delta=0.05, epsilon=0.0, count=8).partition(";")[0]
     'If all agree, about 5 more judges are needed, each of whom is asked a pair once'
+    >>> judges_wanted(needed, 0, delta=0.05, epsilon=0.0, count=8).partition("Even then ")[2].partition(" A ")[0]
+    'fewer than 5 cannot prove one winner.'
     """
     if needed.in_all is None:
         return f"Even if all agree, more than {MOST_JUDGES} judges are needed, each of whom is asked a pair once."
@@ -151,30 +249,39 @@ def judges_wanted(needed: JudgesNeeded, answered: int) -> str:
         return "If they go on to agree, those who have answered can decide it."
     judges = f"{more}{' more' if answered else ''} judge{' is' if more == 1 else 's are'} needed"
     whom = "who is asked a pair once" if more == 1 else "each of whom is asked a pair once"
-    return f"If all agree, about {judges}, {whom}; more if tastes differ or many answer at once."
+    said = f"If all agree, about {judges}, {whom}; more if tastes differ or many answer at once."
+    if answered or not needed.left:
+        return said
+    fewest = fewest_judges(delta)
+    if not epsilon and fewest > 1:
+        said += f" Even then fewer than {fewest} cannot prove one winner."
+    if len(needed.left) > SMALL_TEAM and needed.left[SMALL_TEAM - 1] < count:
+        left = f"{SMALL_TEAM} who agree leave about {needed.left[SMALL_TEAM - 1]} of {count} items"
+        said += f" A smaller team proves a short list: {left}."
+    return said
 
 
-def fewer_judges(needed: JudgesNeeded, delta: float, epsilon: float) -> str:
-    """With which limits a new study takes fewer judges, as a sentence; "" where none of those tried helps.
+def fewer_judges(needed: JudgesNeeded, epsilon: float) -> str:
+    """In which new study fewer judges are enough, as a sentence; "" where none of those tried helps.
 
-    >>> fewer_judges(JudgesNeeded(in_all=8, from_start=8, larger_delta=5, larger_epsilon=6), 0.05, 0.0)
-    'A new study takes about 5 judges instead of 8 with delta 0.2 instead of 0.05, or 6 with epsilon 1 instead of 0.'
+    >>> needed = JudgesNeeded(in_all=8, from_start=8, larger_epsilon=6, by_delta=[(0.1, 7), (0.2, 5)], by_features=3)
+    >>> fewer_judges(needed, 0.0)
+    'Instead of 8 judges a new study takes about 7 with delta 0.1, 5 with delta 0.2, 6 with epsilon 1, or 3 if it ends \
+by the claim features and these explain every answer.'
     """
     usual = needed.from_start or MOST_JUDGES + 1
     tried = [
-        (number, f"{name} {larger:g} instead of {present:g}")
-        for number, name, larger, present in (
-            (needed.larger_delta, "delta", LARGER_DELTA, delta),
-            (needed.larger_epsilon, "epsilon", LARGER_EPSILON, epsilon),
-        )
-        if number is not None and number < usual
+        *((number, f"with delta {larger:g}") for larger, number in needed.by_delta),
+        *([(needed.larger_epsilon, f"with epsilon {LARGER_EPSILON:g}")] if epsilon < LARGER_EPSILON else []),
+        (needed.by_features, "if it ends by the claim features and these explain every answer"),
     ]
-    if not tried:
+    ways = [f"{number} {way}" for number, way in tried if number is not None and number < usual]
+    if not ways:
         return ""
-    (number, change), *others = tried
-    instead = f"instead of {needed.from_start or f'more than {MOST_JUDGES}'}"
-    also = "".join(f", or {other} with {way}" for other, way in others)
-    return f"A new study takes about {number} judges {instead} with {change}{also}."
+    usually = f"{needed.from_start or f'more than {MOST_JUDGES}'} judges"
+    return (
+        f"Instead of {usually} a new study takes about {', or '.join(filter(None, (', '.join(ways[:-1]), ways[-1])))}."
+    )
 
 
 def equally_good(labels: Sequence[str]) -> str:

@@ -5,8 +5,8 @@ study ensures that one of them computes. A forecast takes longest, so it has a p
 are derived from the log, so their commits need not wait for the disk.
 
 A study that somebody looks at has its insight computed again within seconds. Of the others it is computed when their
-log has doubled since, and once more at the end. Whoever opens a large one, which takes long, sees how it was lately; of
-a small one it is there in a moment.
+log has doubled since, when their judges have answered all that could decide, and once more at the end. Whoever opens a
+large one, which takes long, sees how it was lately; of a small one it is there in a moment.
 """
 
 import json
@@ -23,13 +23,14 @@ from surepick.answer import SKIP, TIE
 from surepick.checks import Answers, check_all
 from surepick.glm import Tally, fit
 from surepick.identify.forecast import outdated
+from surepick.identify.ladder import questioned_claims
 from surepick.report.history import appearances, score_table
 from surepick.session import Session
 from surepick.session.journal import answers_of
 from surepick.session.judges_needed import judges_needed
 from surepick.store import Database, log
 from surepick.store.database import UNAVAILABLE, Lease
-from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, messages, studies
+from surepick.store.schema import FORECAST_LEASE, INSIGHT_LEASE, judges, messages, questions, studies
 
 PAUSE_SECONDS = 1.0
 """Least time between two insights of a study; twice what the last one took if that is more."""
@@ -88,11 +89,13 @@ def insight(session: Session) -> dict[str, Any]:
     """What the dashboard shows of a session besides verdict and forecast, as JSON values."""
     known = score_table(session, delta=session.policy.delta, most=MOST_ITEMS)
     table = answers_of(session.problem, session.log)
+    checks = check_all(table)
     return {
         "answers": session.answered,
-        "claims": [claim.to_json() for claim in session.verdict().claims],
+        # Somebody may rely on a claim that is reached before the study ends, so it is questioned as at the end.
+        "claims": [claim.to_json() for claim in questioned_claims(session.verdict().claims, checks)],
         "uncounted": len(session.uncounted),
-        "checks": [check.to_json() for check in check_all(table)],
+        "checks": [check.to_json() for check in checks],
         "scores": [] if known is None else known.to_json(session.problem.names),
         "refuted": known is not None and known.refuted,
         "scores_note": "" if known is None else known.note,
@@ -160,11 +163,11 @@ def update_forecasts(database: Database) -> bool:
             with database.reading() as connection:
                 session = log.replay(connection, row.id, row.phase)
             small = session.final is None and len(session.problem.items) <= FORECAST_ITEMS
-            judges = judges_needed(session)
+            needed = judges_needed(session)
             found = (
                 {"at": session.answered}
                 | (session.forecast().to_json() if small and session.answered >= FORECAST_FROM else {})
-                | ({} if judges is None else {"judges": judges.to_json()})
+                | ({} if needed is None else {"judges": needed.to_json()})
             )
         pause = 2 * (clock() - begun)
         with database.writing(durable=False) as connection:
@@ -232,13 +235,23 @@ _has_grown = sa.and_(
     studies.c.answers >= sa.bindparam("least"), studies.c.head >= sa.bindparam("growth") * studies.c.insight_head
 )
 
+_has_paused = sa.and_(  # all that could decide has been answered, for now
+    sa.exists().where(judges.c.study == studies.c.id, judges.c.exhausted.is_(True)),
+    ~sa.exists().where(
+        questions.c.study == studies.c.id,
+        questions.c.phase == studies.c.phase,
+        questions.c.answered.is_(False),
+        questions.c.judge.is_not(None),
+    ),
+)
+
 _insights_due = (
     sa.select(studies.c.id, studies.c.phase, studies.c.head)
     .where(
         studies.c.head != studies.c.insight_head,
         INSIGHT_LEASE.available,
         studies.c.state != "archived",
-        sa.or_(_watched, _has_grown, studies.c.decided.is_not(None), studies.c.state == "closed"),
+        sa.or_(_watched, _has_grown, _has_paused, studies.c.decided.is_not(None), studies.c.state == "closed"),
     )
     .order_by(sa.case((_watched, 0), else_=1), studies.c.insight_until)
 )

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
 from surepick.io.items import Preparation
-from surepick.report.sentences import judges_wanted
+from surepick.report.sentences import fewer_judges, judges_wanted
 from surepick.service.models import ItemIn, SharedLinkIn, StudySettings
 from surepick.service.settings import Settings
 from surepick.service.uploads import items_from_json, items_from_table, study_options
@@ -31,6 +32,9 @@ class FirstStudy:
     items: Path | None
     images: Path | None
     question: str
+    assume: Literal["winner", "features"] | None = None
+    """The claim that ends the study, by default winner."""
+    delta: float = 0.05
 
     @property
     def title(self) -> str:
@@ -40,15 +44,21 @@ class FirstStudy:
     def begin(self, database: Database, settings: Settings, now: float) -> tuple[str, SharedLink]:
         """Make the study with a shared link, or find the one that this made before; its id and link."""
         found, pictures, prepared = self._read(settings)
-        wanted = replace(study_options(StudySettings(title=self.title)), prepared=prepared.sentences)
+        asked_for = StudySettings(title=self.title, assume=self.assume, delta=self.delta)
+        wanted = replace(study_options(asked_for), prepared=prepared.sentences)
+        session = studies.new_session(wanted, found)
         until = now + 86_400 * settings.link_days
         with database.writing() as connection:
             for row in _going_on(connection):
                 link = invitations.shared_link(row)
-                same = row["title"] == wanted.title and studies.items_of(connection, row["id"]) == found
+                same = (
+                    row["title"] == wanted.title
+                    and json.loads(row["settings"])["policy"] == session.log[0]["policy"]
+                    and studies.items_of(connection, row["id"]) == found
+                )
                 if same and link is not None and link.usable(now):
                     return row["id"], link
-            study = studies.create(connection, wanted, found, pictures, now)
+            study = studies.create(connection, wanted, found, pictures, now, session=session)
             most = SharedLinkIn().most
             return study, invitations.open_shared_link(connection, study, most=most, until=until, phrase="")
 
@@ -72,10 +82,13 @@ def about(database: Database, study: str) -> list[str]:
     with database.reading() as connection:
         row = studies.get(connection, study)
         session = log.replay(connection, study, row["phase"])
-    needed = judges_needed(session)
+    prepared, needed = json.loads(row["settings"])["prepared"], judges_needed(session)
+    if needed is None:
+        return [*prepared]
     answering = {event["judge"] for event in session.log if event["event"] == "answer"}
-    wanted = [] if needed is None else [judges_wanted(needed, len(answering))]
-    return [*json.loads(row["settings"])["prepared"], *wanted]
+    delta, epsilon = session.policy.delta, json.loads(row["settings"])["policy"]["epsilon"]
+    wanted = judges_wanted(needed, len(answering), delta=delta, epsilon=epsilon, count=len(session.problem.items))
+    return [*prepared, wanted, *filter(None, [fewer_judges(needed, epsilon)])]
 
 
 def _going_on(connection: sa.Connection) -> Iterator[sa.RowMapping]:

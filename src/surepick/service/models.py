@@ -59,9 +59,18 @@ class StudySettings(Strict):
         Literal["winner", "features", "population"] | None,
         Field(
             description="The claim that ends the study; by default winner for comparisons, else features. The claim "
-            "population is about one person, drawn from the usual population: for a study with one judge."
+            "population is about one person, drawn from a population: for a study with one judge."
         ),
     ] = None
+    population: Annotated[
+        list[Id],
+        Field(
+            max_length=100,
+            description="Ids of earlier studies of the project on the same items: what their judges have answered by "
+            "now is the population that tastes are drawn from (claim population; by default usual people), or that "
+            "predicts (claim winner).",
+        ),
+    ] = []
     repeats: Annotated[
         Literal["once", "independent"] | None,
         Field(

@@ -21,7 +21,6 @@ from surepick.certificate import ARITHMETIC_ONLY
 from surepick.identify import Status
 from surepick.identify.ladder import LADDER_POLICIES
 from surepick.registry import POLICIES
-from surepick.report import sentences
 from surepick.service import views
 from surepick.service.administration import ACTIONS, audit_filter
 from surepick.service.credentials import COOKIE
@@ -124,19 +123,21 @@ def start_page(request: Request, service: ServiceDep, archived: Annotated[bool, 
 
 def _in_short(study: Json, best: dict[str, studies.Item]) -> Json:
     """What the list of studies says about one."""
-    verdict = study["verdict"] or {"status": "open"}
-    decided = Status(verdict["status"]).decided
+    status = Status((study["verdict"] or {"status": "open"})["status"])
     # Before the first answer the leader is only the first item.
     leader = next((item.label or item.name for item in best.values()), "") if study["answers"] else ""
-    condition = "decided" if decided and study["state"] == "running" else study["state"]
-    return {"condition": condition, "leading": "best:" if decided else "leading:", "leader": leader}
+    leading = "best:" if status.decided else "best guess:" if status.final else "leading:"
+    return {"condition": study["condition"], "leading": leading, "leader": leader}
 
 
 @router.get("/new", dependencies=_for_admin)
-def new_page(request: Request) -> Response:
-    """The form of a new study."""
+def new_page(request: Request, service: ServiceDep) -> Response:
+    """The form of a new study, with those of its project from which a population can be learned."""
     others = sorted(set(POLICIES) - set(LADDER_POLICIES))
-    return templates.TemplateResponse(request, "new.html", {"policies": others})
+    with service.database.reading() as connection:
+        rows = studies.every(connection, project=request.state.project or members.DEFAULT_PROJECT)
+    earlier = [row for row in rows if row["answers"]]
+    return templates.TemplateResponse(request, "new.html", {"policies": others, "earlier": earlier})
 
 
 @router.get("/study/{study}", dependencies=_for_admin)
@@ -256,16 +257,16 @@ def result_sheet(connection: sa.Connection, study: str, now: float) -> Json:
         "study": study,
         "result": {"statement": "", "assumptions": [], **found},
         "decided": status.decided,
-        "best": best,
+        "best": best if found["answers"] else None,
         "claims": summary["claims"],
-        "claim": sentences.claim(status, best.label if best else "", found["epsilon"]),
-        "sure": ("Not proved: the answers contradict an assumption. " if found.get("refuted_by") else "")
-        + views.certainty_of(found),
+        "headline": summary["headline"],
+        "explained": summary["explained"],
+        "needed": summary["judges_needed"] if row["state"] in ("running", "paused") else None,
         "when": datetime.fromtimestamp(row["decided"] or now, UTC).strftime("%d %B %Y, %H:%M UTC"),
         "judges": sum(1 for judge in insight.get("judges", {}).values() if judge["answers"]),
         "features": any(item.features for item in candidates),
         "charged": summary["policy"].get("missing") == "charged",
-        "checks": checks,
+        "checks": checks if found["answers"] else [],
         "alarms": [check for check in checks if check["alarm"]],
         "level": round(sum(check["level"] for check in checks), 4),
         "surviving": [items[name] for name in found.get("surviving", items) if name in items],

@@ -33,6 +33,7 @@ from surepick.service.connection import HEAD_SECONDS, Connection, limit_log, mos
 from surepick.service.credentials import Credentials, shared_secret
 from surepick.service.dashboard_worker import update_forecasts, update_insights
 from surepick.service.first_study import FirstStudy, about
+from surepick.service.memory import give_back_memory
 from surepick.service.outage import OUTAGE
 from surepick.service.settings import Settings, hash_token, is_web_address, new_token
 from surepick.service.telemetry import log_as_json
@@ -68,6 +69,9 @@ SHARE_SECONDS = 0.1
 INSIGHT_NICENESS, FORECAST_NICENESS = 5, 19
 """Of the processes whose work judges do not wait for. Insights are of studies that somebody looks at. Forecasts take
 longest and change least: on a busy machine they get a few hundredths of a processor."""
+
+MEMORY_SECONDS = 10.0
+"""How often a process gives back memory that it does not need."""
 
 END_SECONDS = 4.0
 """How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
@@ -296,7 +300,7 @@ def _fork(process: ChildProcess, *, replaces: bool = False) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal reaches the supervisor too
-        threading.Thread(target=_end_with, args=(supervisor,), daemon=True).start()
+        threading.Thread(target=_watch, args=(supervisor,), daemon=True).start()
         limit_log()
         if replaces:
             _clean_up_after(process)
@@ -318,10 +322,15 @@ def _clean_up_after(process: ChildProcess) -> None:
         OUTAGE.note(error)
 
 
-def _end_with(supervisor: int) -> None:
+def _watch(supervisor: int) -> None:
+    """Give free memory back now and then, and end with the supervisor."""
+    given_back = time.monotonic()
     # A process whose parent dies gets another parent; this is how it learns that the supervisor was killed.
     while os.getppid() == supervisor:
         time.sleep(WATCH_SECONDS)
+        if time.monotonic() > given_back + MEMORY_SECONDS:
+            give_back_memory()
+            given_back = time.monotonic()
     os._exit(0)  # at once: whatever is not committed was not acknowledged
 
 

@@ -90,7 +90,9 @@ def _create(
     project, now = chosen_project(member, wanted.project), service.clock()
     options = uploads.study_options(wanted, systems=outputs is not None)
     scope = f"studies {project}"
-    session = studies.new_session(options, items, outputs)
+    with service.database.reading() as connection:
+        people = studies.people_of(connection, project, options.population, [item.name for item in items])
+    session = studies.new_session(options, items, outputs, people)
     done = prepared or uploads.preparation(items, session.problem)
     with service.database.writing() as connection:
         before = None if key is None else first_reply(service.database, connection, scope, key, what, now)

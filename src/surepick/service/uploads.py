@@ -58,7 +58,12 @@ def study_options(given: StudySettings, *, systems: bool = False) -> StudyOption
     if given.budget is not None:
         policy["budget"] = given.budget
     chosen = {name: getattr(given, name) for name in _SAME}
-    return StudyOptions(policy=policy, blind=systems if given.blind is None else given.blind, **chosen)
+    return StudyOptions(
+        policy=policy,
+        blind=systems if given.blind is None else given.blind,
+        population=tuple(given.population),
+        **chosen,
+    )
 
 
 def items_from_json(

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from surepick.identify import Status
-from surepick.report.sentences import certainty, claim_result, fewer_judges, judges_wanted
+from surepick.report.sentences import MOST_NAMED, certainty, claim_result, fewer_judges, judges_wanted
+from surepick.service import standing
 from surepick.service.markdown import render
 from surepick.service.models import CommentOut, InputOut, ItemOut, QuestionOut
 from surepick.session.judges_needed import JudgesNeeded
@@ -55,13 +56,19 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
         )
     ).one()
     settings = json.loads(row["settings"])
+    count = connection.execute(
+        sa.select(sa.func.count()).where(items.c.study == row["id"], items.c.removed.is_(False))
+    ).scalar_one()
     features = connection.execute(sa.select(items.c.features).where(items.c.study == row["id"]).limit(1)).scalar_one()
-    return {
+    found, stored = verdict(row), stored_claims(row)
+    names = {} if found is None else labels(connection, row["id"], found, stored)
+    study = {
         "id": row["id"],
         "title": row["title"],
         "state": row["state"],
         "kind": settings["kind"],
         "policy": settings["policy"],
+        "population": settings.get("population"),
         "repeats": settings["repeats"],
         "lease": settings["lease"],
         "show": settings["show"],
@@ -85,12 +92,18 @@ def summary(connection: sa.Connection, row: sa.RowMapping) -> Json:
             | {"reason": message["quarantine"]}
             for message in log.quarantined(connection, row["id"])
         ],
-        "verdict": (found := verdict(row)),
-        "sure": "" if found is None else certainty_of(found),
-        "claims": claims(connection, row),
+        "verdict": found,
+        "sure": "" if found is None else certainty_of(found, bare=features is None),
+        "claims": claims(stored, names, count, bare=features is None),
         "insight": None if row["insight"] is None else json.loads(row["insight"]),
         "forecast": forecast(row),
-        "judges_needed": judges_still_needed(row),
+        "judges_needed": judges_still_needed(row, count),
+    }
+    study["nothing_left"] = standing.nothing_left(study)
+    return study | {
+        "condition": standing.condition(study),
+        "headline": standing.headline(study, stored, names, count),
+        "explained": standing.explained(study, names, count),
     }
 
 
@@ -99,35 +112,51 @@ def verdict(row: sa.RowMapping) -> Json | None:
     return None if row["verdict"] is None else dict(json.loads(row["verdict"]))
 
 
-def certainty_of(found: Mapping[str, Any]) -> str:
-    """How sure a stored verdict is and on what condition, as a sentence."""
-    assumption = next((claim["assumption"] for claim in found.get("claims", []) if claim["ends_search"]), "")
-    return certainty(Status(found["status"]), found["delta"], found["epsilon"], str(found["guarantee"]), assumption)
+def certainty_of(found: Mapping[str, Any], *, bare: bool) -> str:
+    """How sure a stored verdict is and on what condition, as a sentence; `bare` items have no features."""
+    ends = next((assumed_by(claim, bare=bare) for claim in found.get("claims", []) if claim["ends_search"]), "")
+    return certainty(Status(found["status"]), found["delta"], found["epsilon"], str(found["guarantee"]), ends)
 
 
-def claims(connection: sa.Connection, row: sa.RowMapping) -> list[Json]:
-    """What is proved under which assumption, in words: of the verdict if it is final, else of the last insight."""
+def assumed_by(claim: Mapping[str, Any], *, bare: bool) -> str:
+    """What a stored claim assumes, as a sentence."""
+    return WITHOUT_FEATURES if bare and claim["assume"] == "features" else str(claim["assumption"])
+
+
+def stored_claims(row: sa.RowMapping) -> list[Json]:
+    """The claims of the verdict if it is final, else of the last insight."""
     source = row["verdict"] if row["decided"] is not None else row["insight"]
-    found = [] if source is None else json.loads(source).get("claims", [])
-    shown = studies.shown(connection, row["id"], {claim["best"] for claim in found})
-    present = studies.items_of(connection, row["id"]) if found else []
-    bare = not any(item.features for item in present)
+    return [] if source is None else list(json.loads(source).get("claims", []))
+
+
+def labels(
+    connection: sa.Connection, study: str, found: Mapping[str, Any], stored: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """How the items are called that are named in words: the best, those of claims, and those of a short list."""
+    short_list = found["surviving"] if len(found["surviving"]) <= MOST_NAMED else []
+    wanted = {found["best"], *short_list, *(claim["best"] for claim in stored)}
+    return {name: item.label or name for name, item in studies.shown(connection, study, wanted).items()}
+
+
+def claims(stored: Sequence[Mapping[str, Any]], names: Mapping[str, str], count: int, *, bare: bool) -> list[Json]:
+    """What is proved under which assumption, in words; `bare` items have no features."""
     return [
         {
             "assume": claim["assume"],
-            "assumption": WITHOUT_FEATURES if bare and claim["assume"] == "features" else claim["assumption"],
+            "assumption": assumed_by(claim, bare=bare),
             "ends_search": claim["ends_search"],
             "reached": claim["reached"],
+            "best": names[claim["best"]],
             "result": claim_result(
                 Status(claim["status"]),
-                shown[claim["best"]].label or claim["best"],
+                names[claim["best"]],
                 len(claim["surviving"]),
-                len(present),
+                count,
                 refuted_by=claim["refuted_by"],
             ),
         }
-        for claim in found
-        if claim["best"] in shown
+        for claim in stored
+        if claim["best"] in names
     ]
 
 
@@ -170,18 +199,18 @@ def forecast(row: sa.RowMapping) -> Json | None:
     return {name: None if number is None else max(1, round(number - since)) for name, number in numbers.items()}
 
 
-def judges_still_needed(row: sa.RowMapping) -> Json | None:
+def judges_still_needed(row: sa.RowMapping, count: int) -> Json | None:
     """About how many more judges it takes if all agree, in words, and what would take fewer; None where unknown."""
     found = {} if row["forecast"] is None else json.loads(row["forecast"])
     if row["decided"] is not None or "judges" not in found:
         return None
-    needed, policy = JudgesNeeded(**found["judges"]), json.loads(row["settings"])["policy"]
-    seen = {} if row["insight"] is None else json.loads(row["insight"])["judges"]
-    answered = sum(1 for judge in seen.values() if judge["answers"])
+    needed, policy = JudgesNeeded.from_json(found["judges"]), json.loads(row["settings"])["policy"]
+    answered = standing.answering(None if row["insight"] is None else json.loads(row["insight"]))
+    delta, epsilon = policy["delta"], policy["epsilon"]
     return {
         "more": None if needed.in_all is None else max(0, needed.in_all - answered),
-        "sentence": judges_wanted(needed, answered),
-        "fewer": fewer_judges(needed, policy["delta"], policy["epsilon"]),
+        "sentence": judges_wanted(needed, answered, delta=delta, epsilon=epsilon, count=count),
+        "fewer": fewer_judges(needed, epsilon),
     }
 
 

@@ -29,7 +29,7 @@ def require_size(problem: Problem, policy: Policy[Any]) -> None:
             "gigabytes of memory; leave out items that cannot win."
         )
     if policy.name != "winner" and coordinates > MOST_COORDINATES:
-        remedy = "use assume='winner', or" if policy.name == "anytime" else "use the policy winner, or"
+        remedy = "use assume='winner', or" if policy.name in ("anytime", "exclusion") else "use the policy winner, or"
         raise InvalidInput(
             f"A study with the policy {policy.name} takes at most {MOST_COORDINATES} coordinates, got {coordinates:,} "
             f"(one for each item where there are no features): judges would wait for its plans; {remedy} fewer."

@@ -20,7 +20,7 @@ import secrets
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -101,8 +101,8 @@ class StudyLease:
     """Whether judges may be given questions, as of the last transaction."""
     waits: bool = False
     """Whether nothing can be planned before further answers are ingested."""
-    exhausted_since: float | None = None
-    """When it was first found, after the last time it was forgotten, that a judge has had all that helps."""
+    exhausted: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """Judges who have had all that helps: when this was found, and how many answers there were."""
 
     def evaluation_due(self, now: float) -> bool:
         """Whether there is something new to evaluate, and time for it."""
@@ -249,9 +249,11 @@ class Planner:
         if lease is None or lease.term != row.term:
             with self._database.reading() as connection:
                 session = log.replay(connection, study, row.phase)
+                known = connection.scalars(_exhausted_judges, {"the_study": study}).all()
             lease = StudyLease(
                 row.term, row.phase, session, row.head, len(session.log), row.evaluated_stages, touched=now
             )
+            lease.exhausted = dict.fromkeys(known, (now, -1))  # found by whoever held the study before
             self._held[study] = lease
         lease.trusted_until = now + LEASE_SECONDS / 2
         return lease
@@ -279,9 +281,15 @@ class Planner:
             now = self._database.now(connection)
             head, everything = log.ingest_messages(connection, study, lease.phase, session, lease.head, now)
             # New answers may make new questions worth asking. Not after every answer: it costs a plan for each judge.
-            if lease.exhausted_since is not None and now - lease.exhausted_since > EXHAUSTED_SECONDS:
-                connection.execute(_forget_exhausted, {"the_study": study})
-                lease.exhausted_since = None
+            again = [
+                judge
+                for judge, (since, answers) in lease.exhausted.items()
+                if now - since > EXHAUSTED_SECONDS and session.answered > answers
+            ]
+            if again:
+                connection.execute(_set_exhausted, [{"the_judge": judge, "value": False} for judge in sorted(again)])
+                for judge in again:
+                    del lease.exhausted[judge]
             # Committed before the session evaluates these stages: from here on `undo_answers` refuses to change them,
             # so no judge can take back an answer after its stage was evaluated. Not before all messages are in, since
             # the next one may be the undo of an answer that was just ingested.
@@ -340,8 +348,7 @@ class Planner:
         # It waits for answers only if questions are out with judges. Ready ones that nobody can take are withdrawn
         # soon, and a judge for whom nothing is left does not keep a new one waiting.
         lease.waits = bool(needs.wishes) and not (asked or needs.ready or any(exhausted.values()))
-        if any(exhausted.values()):
-            lease.exhausted_since = lease.exhausted_since or self._now()
+        lease.exhausted |= {judge: (self._now(), session.answered) for judge, done in exhausted.items() if done}
         self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=needs.unclaimable)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
@@ -494,10 +501,8 @@ _withdraw = (
     )
     .values(answered=True)
 )
-_forget_exhausted = (
-    sa.update(judges)
-    .where(judges.c.study == sa.bindparam("the_study"), judges.c.exhausted.is_(True))
-    .values(exhausted=False)
+_exhausted_judges = sa.select(judges.c.id).where(
+    judges.c.study == sa.bindparam("the_study"), judges.c.exhausted.is_(True)
 )
 _set_exhausted = (
     sa.update(judges).where(judges.c.id == sa.bindparam("the_judge")).values(exhausted=sa.bindparam("value"))

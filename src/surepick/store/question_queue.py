@@ -417,10 +417,26 @@ _ready = (
     .with_for_update(skip_locked=True)
 )
 
+# What a judge has had is what the session takes for it (`Session.had_by`), by which the planner chooses: an answer, tie
+# or skip that is not undone, late or without effect. A question that expired without one may come again. If it were
+# refused here, somebody who comes back alone would wait for ever.
+_later = messages.alias()
+_had_by_judge = sa.or_(
+    questions.c.answered.is_(False),
+    sa.exists().where(
+        messages.c.question == questions.c.id,
+        messages.c.said != "undo",
+        sa.or_(messages.c.seq.is_(None), messages.c.seq >= 0),
+        sa.or_(messages.c.late.is_(False), messages.c.said.in_(["skip", "tie"])),
+        ~sa.exists().where(_later.c.question == messages.c.question, _later.c.turn > messages.c.turn),
+    ),
+)
+
 _sets_of_judge = sa.select(questions.c.first, questions.c.second, questions.c.others).where(
     questions.c.study == sa.bindparam("the_study"),
     questions.c.phase == sa.bindparam("the_phase"),
     questions.c.judge == sa.bindparam("the_judge"),
+    _had_by_judge,
 )
 
 _earlier = (
@@ -442,6 +458,7 @@ _had = sa.select(questions.c.judge, questions.c.measurement, questions.c.input).
     questions.c.phase == sa.bindparam("the_phase"),
     questions.c.judge.in_(sa.bindparam("people", expanding=True)),
     questions.c.measurement.in_(sa.bindparam("asked", expanding=True)),
+    _had_by_judge,
 )
 
 _asked = (

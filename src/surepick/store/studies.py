@@ -11,9 +11,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from surepick.errors import InvalidInput
-from surepick.identify import Problem
+from surepick.identify import Population, Problem
 from surepick.identify.ladder import LADDER_POLICIES, Assumption, compares, default_assumption, policy_for
 from surepick.io.items import Kind
+from surepick.io.people import People, people_of_log
 from surepick.registry import policy_named
 from surepick.session import Session
 from surepick.session.repeats import Repeats
@@ -49,6 +50,9 @@ CHANGES: dict[State, tuple[State, ...]] = {
 
 WATCHED_SECONDS = 60.0
 """How long the insight of a study is kept up to date after somebody has looked at it."""
+
+MOST_TO_LEARN = 3e7
+"""Largest product of people and the cube of items from which a population is learned: about ten seconds."""
 
 FORGOTTEN = "deleted-"
 """How pseudonyms of judges whose data were deleted begin; ids are shorter and drawn at random."""
@@ -102,6 +106,8 @@ class StudyOptions:
     """Markdown that judges can read beside the question."""
     prepared: tuple[str, ...] = ()
     """What was done to the items before the first question, in sentences (`surepick.io.items.Preparation`)."""
+    population: tuple[str, ...] = ()
+    """Ids of earlier studies on the same items, whose judges are the people to learn a population from."""
 
 
 def problem_of(
@@ -153,8 +159,32 @@ def problem_of(
     return problem
 
 
-def _policy(problem: Problem, wanted: StudyOptions) -> Any:
+def people_of(connection: sa.Connection, project: str, earlier: Sequence[str], names: Collection[str]) -> People:
+    """What the judges of earlier studies of a project answered; refuses studies of other items than these."""
+    people: People = {}
+    for study in dict.fromkeys(earlier):
+        row = get(connection, study)
+        if row["project"] != project:  # in the words for one that does not exist
+            raise NotFound(f"There is no study {study!r}.")
+        if {item.name for item in items_of(connection, study)} != set(names):
+            raise InvalidInput(
+                f"The study {study!r} is about other items, and a population is about tastes for the same items; leave "
+                "it out."
+            )
+        found = people_of_log(list(log.read(connection, study, row["phase"])), nobody="")
+        people |= {f"{judge} of {study}": answers for judge, answers in found.items()}
+    if len(people) * len(names) ** 3 > MOST_TO_LEARN:
+        raise InvalidInput(
+            f"Learning from {len(people):,} people about {len(names):,} items takes too long for a request; name fewer "
+            "studies, or search by `surepick find --population`."
+        )
+    return people
+
+
+def _policy(problem: Problem, wanted: StudyOptions, people: People) -> Any:
     options = dict(wanted.policy)
+    if wanted.population:
+        options["population"] = Population.learn(problem, people)
     name = options.pop("name", None)
     if name is not None and wanted.assume is not None:
         raise InvalidInput(f"assume chooses the policy, so it cannot go with the policy {name}; leave one out.")
@@ -162,14 +192,20 @@ def _policy(problem: Problem, wanted: StudyOptions) -> Any:
 
 
 def new_session(
-    wanted: StudyOptions, candidates: Sequence[Item], outputs: systems.SystemOutputs | None = None
+    wanted: StudyOptions,
+    candidates: Sequence[Item],
+    outputs: systems.SystemOutputs | None = None,
+    people: People | None = None,
 ) -> Session:
-    """The session of a study to be created; may take seconds, so not inside a transaction."""
+    """The session of a study to be created; may take seconds, so not inside a transaction.
+
+    `people` are those of `people_of`. What is learned from them is in the session's log, and fixed by it.
+    """
     if wanted.blind and outputs is None:
         _require_content(candidates)
     inputs = () if outputs is None else outputs.inputs
     problem = problem_of(wanted.kind, candidates, show=wanted.show, answer=wanted.answer, inputs=inputs)
-    policy = _policy(problem, wanted)
+    policy = _policy(problem, wanted, people or {})
     repeats = wanted.repeats or ("once" if policy.name in LADDER_POLICIES and compares(problem) else "independent")
     if repeats in ("spaced", "tested"):
         raise InvalidInput(
@@ -201,9 +237,12 @@ def create(
     """
     study = secrets.token_urlsafe(9)
     session = session or new_session(wanted, candidates, outputs)
+    policy = dict(session.log[0]["policy"])
+    learned = policy.pop("population", None)  # a matrix, which only the log needs to have
     settings = {
         "kind": wanted.kind,
-        "policy": session.log[0]["policy"],
+        "policy": policy,
+        "population": learned and {"studies": list(wanted.population), "source": learned["source"]},
         "repeats": session.repeats,
         "seed": session.seed,
         "lease": wanted.lease,
@@ -358,6 +397,8 @@ def begin_phase(
             raise Conflict(f"This study has or had an item {item.name!r}; choose another name.")
         present[item.name] = item
     settings = json.loads(locked["settings"])
+    if settings.get("population"):
+        raise Conflict("This study's population was learned for the items it has; begin a new study for other items.")
     inputs = systems.inputs_of(connection, study)
     if inputs and added:
         raise Conflict("A new system needs an output for every input; begin a new study with all outputs.")

@@ -48,6 +48,7 @@ async function start() {
     }
   }
   find("wait").textContent = "One moment …";
+  paused = invitation.state === "paused";
   mine = invitation.answers;
   document.title = invitation.title;
   find("title").textContent = invitation.title;
@@ -73,6 +74,7 @@ async function start() {
   find("comment-form").addEventListener("submit", saveComment);
   document.addEventListener("visibilitychange", () => document.hidden || refill(true));
   setInterval(() => document.hidden || refill(true), HEARTBEAT);
+  if (paused) show();
   refill();
 }
 
@@ -288,11 +290,11 @@ function onKey(event) {
 
 function showProgress() {
   const left = study.remaining;
-  const more = !left ? "" : ` · about ${left.toLocaleString("en")} more needed from everybody together`;
+  const more = !left || ended ? "" : ` · about ${left.toLocaleString("en")} more needed from everybody together`;
   const answers = mine === 1 ? "1 answer from you" : `${mine.toLocaleString("en")} answers from you`;
   find("progress").textContent = invitation ? `${mine ? answers : "No answer from you yet"}${more}` : "";
   const bar = find("bar");
-  bar.hidden = study.remaining === null;
+  bar.hidden = study.remaining === null || (ended && study.remaining > 0);
   bar.value = study.remaining === null ? 0 : study.answered / Math.max(1, study.answered + study.remaining);
 }
 
@@ -332,6 +334,7 @@ function endOfLink(error) {
 
 function end(title, text, good) {
   ended = true;
+  showProgress();
   find("wait").hidden = find("question").hidden = true;
   find("notice").hidden = false;
   find("said").textContent = "";

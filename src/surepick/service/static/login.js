@@ -13,8 +13,12 @@ async function login(token) {
 
 onSubmit(find("login"), () => login(find("token").value.trim()));
 
-if (location.hash.length > 1) {
+function loginByAddress() {
+  if (location.hash.length < 2) return;
   const token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname + location.search); // it must not stay in the address
   login(decodeURIComponent(token));
 }
+
+loginByAddress();
+addEventListener("hashchange", loginByAddress); // the address pasted into this very page, which loads nothing

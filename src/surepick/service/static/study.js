@@ -17,15 +17,6 @@ const ACTIONS = {
   archived: [["closed", "Restore from archive"]],
 };
 
-const CLAIMS = {
-  certain: (name) => `${name} is the best`,
-  "within epsilon": (name, { epsilon }) => `${name} is the best, or within ${epsilon} of it`,
-  "budget spent": (name) => `Not decided; the best guess is ${name}`,
-  "not identifiable": () => "These questions cannot decide it",
-  "no winner": () => "No item wins all of its comparisons",
-  open: (name) => `${name} leads`,
-};
-
 let items = new Map();
 let evaluations = []; // past and present evidence: [{answers, best, evidence}]
 let judges = [];
@@ -50,6 +41,7 @@ async function start() {
 }
 
 const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
+const over = () => current.verdict && current.verdict.status !== "open";
 const label = (name) => items.get(name)?.label ?? name;
 const scored = (score) =>
   Math.abs(score) > MOST_SCORE ? `${score > 0 ? "over " : "under −"}${MOST_SCORE}` : score.toFixed(2).replace("-", "−");
@@ -65,7 +57,7 @@ function draw(seen) {
   if (current && seen.phase !== current.phase) return location.reload();
   const known = current;
   current = seen;
-  find("state").textContent = decided() && seen.state === "running" ? "decided" : seen.state;
+  find("state").textContent = seen.condition;
   find("state").classList.toggle("warn", seen.state === "paused");
   document.querySelector(".grid").classList.toggle("empty", !seen.answers); // nothing to see yet but whom to invite
   drawActions();
@@ -90,7 +82,7 @@ function drawAgain() {
 }
 
 function drawActions() {
-  const possible = ACTIONS[current.state].filter(([state]) => state !== "paused" || !decided()); // nobody is asked any more
+  const possible = ACTIONS[current.state].filter(([state]) => state !== "paused" || !over()); // nobody is asked any more
   const buttons = possible.map(([state, word]) => {
     const button = element("button", { type: "button" }, word);
     button.addEventListener("click", () => change(state));
@@ -119,17 +111,12 @@ async function attempt(action) {
 }
 
 function drawVerdict() {
-  const { verdict, notice, forecast } = current;
-  const claim = find("claim");
-  if (verdict) claim.replaceChildren(...[...face(verdict.best).children].slice(0, -1), CLAIMS[verdict.status](label(verdict.best), verdict));
-  else claim.textContent = current.answers ? "Too early to say" : "No answers yet";
+  const { verdict, forecast } = current;
+  const picture = verdict && current.answers ? [...face(verdict.best).children].slice(0, -1) : [];
+  find("claim").replaceChildren(...picture, element("span", {}, current.headline));
   const held = `Waiting for ${current.waiting} question${current.waiting === 1 ? "" : "s"} that judges hold; one that stays unanswered for ${current.lease} seconds is skipped.`;
-  const busy = judges.filter((judge) => judge.messages && !judge.revoked).length;
-  const everybody = !decided() && busy && current.exhausted >= busy
-    ? ` ${busy === 1 ? "The judge has" : `All ${busy} judges have`} answered every question that could decide it; answers of further judges are needed.`
-    : "";
-  const doubt = verdict?.refuted_by?.length ? `Not proved. ${verdict.reason}` : current.sure;
-  find("reason").textContent = notice || (decided() ? doubt : verdict && `${verdict.reason}${everybody}`) || (current.answers && current.waiting ? held : "");
+  const said = current.explained.length ? current.explained : current.answers && current.waiting ? [held] : [];
+  find("reason").replaceChildren(...said.map((sentence) => element("p", {}, sentence)));
   drawNeeded();
   find("answers").textContent = current.answers.toLocaleString("en");
   find("judge-count").textContent = current.judges.toLocaleString("en");
@@ -137,7 +124,7 @@ function drawVerdict() {
   find("possible").textContent = `${alive.length} of ${items.size}`;
   const number = (value, unknown) => value?.toLocaleString("en") ?? unknown;
   const further = forecast && `${number(forecast.further, "many")} (${number(forecast.low)}–${number(forecast.high, "?")})`;
-  find("further").textContent = further ?? (decided() ? "0" : "–");
+  find("further").textContent = current.nothing_left ? "–" : further ?? (over() ? "0" : "–");
   const out = [...items.keys()].filter((name) => !alive.includes(name));
   find("surviving").replaceChildren(
     ...[...alive.map((name) => [name, ""]), ...out.map((name) => [name, "out"])]
@@ -150,10 +137,10 @@ function drawVerdict() {
 
 /** How many judges it takes, and with which limits a new study would take fewer. */
 function drawNeeded() {
-  const { judges_needed: needed, answers, state } = current;
+  const { judges_needed: needed, state } = current;
   const shown = needed && (state === "running" || state === "paused");
   find("needed").hidden = !shown;
-  find("needed").textContent = shown ? `${needed.sentence} ${answers && needed.more !== 0 ? needed.fewer : ""}` : "";
+  find("needed").textContent = shown ? `${needed.sentence} ${needed.more !== 0 ? needed.fewer : ""}` : "";
 }
 
 function drawQuarantine() {
