@@ -415,6 +415,22 @@ def test_votes_that_count_are_not_a_warm_start(folder, rng, capsys, monkeypatch)
         assert "hold the same votes" in refused(capsys, monkeypatch, *words)
 
 
+def test_earlier_people_predict_where_the_claim_needs_no_population(folder, rng, capsys, monkeypatch):
+    lines = many_votes(rng, 240).splitlines()
+    names = [lines[0] + ",judge", *(f"{line},p{number % 6}" for number, line in enumerate(lines[1:]))]
+    (folder / "people.csv").write_text("\n".join(names) + "\n")
+    known = ("--population", folder / "people.csv")
+    log = folder / "log.jsonl"
+    fields = simulated(folder, "--assume", "winner", *known, "--state", log)
+    assert fields["best"] == "b"
+    assert verify_certificate(fields["certificate"]).answers == fields["questions"]
+    assert simulated(folder, "--assume", "winner", *known, "--state", log)["questions"] == fields["questions"]
+    words = (folder / "items.csv", "--simulate", *known, "--assume", "features")
+    assert "the policy anytime does not use it" in refused(capsys, monkeypatch, *words)
+    words = (folder / "items.csv", "--answers", folder / "people.csv", *known)
+    assert "--population and --answers hold the same votes" in refused(capsys, monkeypatch, *words)
+
+
 def test_checks_see_the_votes_as_people_saw_them(folder, rng):
     lines = ["item_a,item_b,winner,judge"]
     pairs = [rng.choice(["a", "b", "c", "d"], 2, replace=False) for _ in range(300)]
@@ -462,7 +478,9 @@ def test_old_votes_help_to_predict_and_prove_nothing(folder, rng, capsys, monkey
     assert simulated(folder, *old, "--state", log)["best"] == "b"
     again = (folder / "items.csv", "--simulate", "--theta", folder / "theta.csv")
     assert "old votes differ" in refused(capsys, monkeypatch, *again, "--state", log)
-    assert "needs the policy winner or anytime" in refused(capsys, monkeypatch, *again, *old, "--policy", "uniform")
+    assert "needs the policy winner, anytime or exclusion" in refused(
+        capsys, monkeypatch, *again, *old, "--policy", "uniform"
+    )
 
 
 def test_yes_and_no_votes(folder, rng):
@@ -501,7 +519,7 @@ def test_the_report_is_one_escaped_file_with_pictures(folder):
 class TestAssume:
     def test_the_assumption_chooses_the_policy(self, folder):
         assert simulated(folder, "--assume", "winner")["policy"] == "winner"
-        assert simulated(folder, "--assume", "features")["policy"] == "anytime"
+        assert simulated(folder, "--assume", "features")["policy"] == "exclusion"
 
     def test_what_the_assumption_does_not_allow_is_refused(self, folder, capsys, monkeypatch):
         given = (folder / "items.csv", "--simulate", "--theta", folder / "theta.csv", "--assume", "winner")
@@ -512,9 +530,14 @@ class TestAssume:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_listed_can_be_run(folder, policy):
-    needs = {"anytime": (), "winner": (), "posterior": (), "rage-linear": (), "rage-glm-2": ("--norm-bound", 2)}.get(
-        policy, ("--kappa", 0.05)
-    )
+    needs = {
+        "anytime": (),
+        "exclusion": (),
+        "winner": (),
+        "posterior": (),
+        "rage-linear": (),
+        "rage-glm-2": ("--norm-bound", 2),
+    }.get(policy, ("--kappa", 0.05))
     if policy == "rage-glm-printed":
         needs = (*needs, "--elimination", "gap")
     unfinished = policy in ("rage-glm-printed", "rage-glm-2", "gl-gape")  # they take tens of thousands, or more

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.find import (
+from surepick.cli.output import DROP_BAD_ROWS_HELP
+from surepick.cli.search import (
+    about_sets,
+    announce_costs,
+    announce_preparation,
+    conclude,
+    knowing_people,
+    open_session,
+    problem_of,
+    read_compared,
+    warmed,
+)
+from surepick.cli.search_options import (
     ASSUME_HELP,
     COMPARED,
     EPSILON_HELP,
@@ -32,16 +44,7 @@ from surepick.cli.find import (
     Assumption,
     Kind,
     Repeats,
-    about_sets,
-    announce_costs,
-    announce_preparation,
-    conclude,
-    open_session,
-    problem_of,
-    read_compared,
-    warmed,
 )
-from surepick.cli.output import DROP_BAD_ROWS_HELP
 
 if TYPE_CHECKING:
     from surepick.identify import Policy
@@ -89,7 +92,6 @@ def ask(
     from surepick.cli.display import BackgroundForecast
     from surepick.errors import InvalidInput
     from surepick.identify.ladder import default_assumption, has_features, policy_for
-    from surepick.io.people import learn_population
     from surepick.judges.earlier import earlier_answers
     from surepick.judges.terminal import TerminalJudge
     from surepick.report import Outcome
@@ -107,8 +109,9 @@ def ask(
     problem = problem_of(table, kind, seed, sets, position=position)
     # A person meets the same two systems on many inputs, which are different questions.
     ends = assume or default_assumption(problem, one_person=not problem.inputs)
-    earlier = learn_population(problem, population or ())
-    policy: Policy[Any] = policy_for(problem, ends, population=earlier, delta=delta, epsilon=epsilon)
+    policy: Policy[Any] = policy_for(problem, ends, delta=delta, epsilon=epsilon)
+    if population:
+        policy = knowing_people(policy, problem, population)
     unused: tuple[str, ...] = ()
     if warm_start is not None:
         old, unused = earlier_answers(warm_start, problem, table.names, drop_bad_rows=drop_bad_rows)

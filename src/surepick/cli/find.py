@@ -1,7 +1,6 @@
 """`surepick find`: ask a program, a language model, recorded votes or a simulated judge until the best is known."""
 
 import json as json_module
-import math
 import shlex
 import sys
 from pathlib import Path
@@ -10,26 +9,55 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from surepick.cli.limits import read_theta
-from surepick.cli.output import DROP_BAD_ROWS_HELP, print_json
+from surepick.cli.output import DROP_BAD_ROWS_HELP
+from surepick.cli.search import (
+    about_sets,
+    announce_costs,
+    announce_preparation,
+    conclude,
+    knowing_people,
+    open_session,
+    problem_of,
+    read_compared,
+    warmed,
+)
+from surepick.cli.search_options import (
+    ASSUME_HELP,
+    COMPARED,
+    EPSILON_HELP,
+    FEATURES_HELP,
+    INPUTS_HELP,
+    ITEMS_HELP,
+    KIND_HELP,
+    PCA_HELP,
+    PICK_HELP,
+    POPULATION_HELP,
+    POSITION_HELP,
+    RANK_HELP,
+    REPEATS_HELP,
+    REPORT_HELP,
+    SEED_HELP,
+    SETS,
+    SHOW_HELP,
+    STRATA_HELP,
+    SYSTEMS_HELP,
+    TOP_HELP,
+    WARM_HELP,
+    Assumption,
+    Kind,
+    Repeats,
+)
 
 if TYPE_CHECKING:
     from surepick.identify import Policy, Problem
-    from surepick.identify.policy import OldAnswers
-    from surepick.io.items import ItemTable, Preparation
+    from surepick.io.items import ItemTable
     from surepick.judges import World
     from surepick.report import Outcome
-    from surepick.session import ReplyingJudge, Session
+    from surepick.session import ReplyingJudge
 
-Kind = Literal["pairs", "items", "both"]
 Order = Literal["policy", "file"]
-Assumption = Literal["winner", "features", "population"]
-Repeats = Literal["independent", "once", "spaced", "tested"]
 Elimination = Literal["width", "gap"]
 
-ITEMS_HELP = (
-    "Items (CSV or Parquet): column item; every other column except label, image, text and colour is a feature."
-)
-EPSILON_HELP = "Accept an item that is worse than the best by at most this much (log-odds)."
 KAPPA_HELP = (
     "A lower bound of the variance of every answer, p(1 - p); policies other than anytime and rage-linear use it, and "
     "most need it or --norm-bound."
@@ -40,60 +68,16 @@ NORM_BOUND_HELP = (
 ELIMINATION_HELP = (
     "The elimination rule of rage-glm-printed: of the supplement (width, its default) or main text (gap)."
 )
-KIND_HELP = "What to ask: which of two (pairs), yes/no about one (items), or both."
-POSITION_HELP = "Estimate the effect of being shown first (with --kind pairs)."
-PCA_HELP = "Reduce the features to this many principal components."
-FEATURES_HELP = "With --no-features every item has its own score."
-SEED_HELP = "The same seed and answers give the same questions."
-REPORT_HELP = "Write a report with figures to this HTML file."
+
 CERTIFICATE_HELP = (
     "Write the certificate to this JSON file. It proves the arithmetic, not that predictions preceded answers."
 )
-
-ASSUME_HELP = (
-    "The claim that ends the search: winner (one item wins its comparisons, whatever the features), features (these "
-    "explain every answer) or population (the judge's taste is drawn from one). The other claims are shown beside it."
-)
-POPULATION_HELP = (
-    "With --assume population: what earlier people answered about the same items, as logs of sessions or votes with a "
-    "column judge; may be given several times. Default: the usual population."
-)
-REPEATS_HELP = (
-    "Which of a judge's answers count: all (independent), only the first to each question (once), later ones too if 20 "
-    "other questions came between (spaced), or all if the judge has answered some question in two ways (tested)."
-)
-
-LEAST_PER_ITEM = 5
-"""Questions per item that the claim "winner" cannot do without: one answer at most doubles the odds against an item."""
-
-MUCH_CHEAPER = 10
-"""How many times fewer questions of the other claim are pointed out in the first line."""
-
 ORDER_HELP = (
     "With --answers: use the votes in the order of the file, or let the policy choose among them. Default: file, which "
     "leaves fewer rivals when votes run out, and is valid if the file is in the order of asking; but policy for "
     "anytime with more than 2,000 votes, where one vote at a time would be slow, and for policies that need it."
 )
 
-SYSTEMS_HELP = (
-    "Outputs to compare: columns system,input,output, or input and a column per system (CSV, JSON lines, Parquet); or "
-    "a folder SYSTEM/INPUT.txt. ITEMS may then give features of the systems."
-)
-INPUTS_HELP = "With --systems: what the judge sees above the outputs, columns input,text; or a folder of text files."
-STRATA_HELP = "With --systems: a column of --inputs; each of its values is drawn equally often."
-
-WARM_HELP = (
-    "Earlier answers that improve predictions and do not count as evidence, such as those of a language model: votes, "
-    "or the log (--state) of an earlier search."
-)
-
-SHOW_HELP = "Items that a question shows: 2 (the default), or more with --pick or --rank."
-PICK_HELP = "Every question asks for the best of the items shown, 4 unless --show says otherwise."
-RANK_HELP = "Every question asks for the order of the items shown, 4 unless --show says otherwise."
-TOP_HELP = "With --rank: ask only for this many places of the order, the best first."
-
-COMPARED = "Systems on inputs"
-SETS = "Questions that show several items"
 WHO = "Who answers (exactly one)"
 MODEL = "With --llm"
 JUDGE = "With --judge, and in part with --llm"
@@ -278,7 +262,6 @@ def find(
     from surepick.cli.display import BackgroundForecast, LiveDisplay
     from surepick.errors import InvalidInput, MissingExtra
     from surepick.identify.ladder import LADDER_POLICIES, default_assumption
-    from surepick.io.people import learn_population
     from surepick.io.systems import SystemTable
     from surepick.judges import (
         LanguageModel,
@@ -312,6 +295,11 @@ def find(
         raise InvalidInput(
             "--warm-start and --answers hold the same votes. Votes that count as evidence must not be known to the "
             "predictions beforehand; leave --warm-start out, or split the votes into two files."
+        )
+    if answers is not None and any(_same_content(answers, path) for path in population or ()):
+        raise InvalidInput(
+            "--population and --answers hold the same votes. Votes that count as evidence must not be known to the "
+            "predictions beforehand; leave --population out, or give the votes of other people."
         )
     if report is not None and find_spec("matplotlib") is None:  # said before anything is asked and paid for
         raise MissingExtra("A report has figures, which need Matplotlib; install surepick[plots].")
@@ -363,10 +351,9 @@ def find(
     else:
         problem = problem_of(table, kind, seed, sets, position=position) if votes is None else votes.problem
     named = policy or ending_policy(problem, assume)
-    if population:
-        require_own_claim(named)
-        known["population"] = learn_population(problem, population)
     chosen: Policy[Any] = policy_named(named, **known)
+    if population:
+        chosen = knowing_people(chosen, problem, population)
     if repeats is None:
         repeats = "once" if votes is not None and votes.names_judges and named in LADDER_POLICIES else "independent"
     announce_preparation(table.prepared(problem))
@@ -435,60 +422,6 @@ def find(
     conclude(outcome, state=state, report=report, json=json, interrupted=interrupted)
 
 
-def about_sets(show: int | None, top: int | None, *, pick: bool, rank: bool) -> dict[str, Any] | None:
-    """How questions about several items are asked, as options of `Problem.from_sets`; None for comparisons."""
-    from surepick.errors import InvalidInput
-
-    if pick and rank:
-        raise InvalidInput("--pick asks for the best and --rank for the order; choose one of them.")
-    if top is not None and not rank:
-        raise InvalidInput("--top says how many places of a ranking are asked for; give --rank as well.")
-    if show is None and not (pick or rank):
-        return None
-    if show == 2:
-        return None  # a comparison
-    return {"show": show or 4, "answer": "pick" if pick else "rank", "top": top}
-
-
-def problem_of(
-    table: "ItemTable", kind: Kind, seed: int, sets: dict[str, Any] | None, *, position: bool = False
-) -> "Problem":
-    """What is to be asked of the items of a table."""
-    from surepick.identify import Problem
-    from surepick.io.systems import SystemTable
-
-    if sets is None:
-        return table.problem(kind, seed=seed, position=position)
-    if isinstance(table, SystemTable):
-        return table.problem(**sets)
-    return Problem.from_sets(table.features, names=table.names, **sets)
-
-
-def read_compared(
-    items: Path | None,
-    systems: Path | None,
-    inputs: Path | None,
-    strata: str | None,
-    *,
-    pca: int | None = None,
-    features: bool = True,
-    drop_bad_rows: bool = False,
-) -> "tuple[ItemTable, Path]":
-    """What is compared, items or systems on inputs, and the file that other files are named after."""
-    from surepick.errors import InvalidInput
-    from surepick.io.items import read_items
-    from surepick.io.systems import read_systems
-
-    known = None if items is None else read_items(items, pca=pca, features=features, drop_bad_rows=drop_bad_rows)
-    if systems is not None:
-        return read_systems(systems, inputs, systems=known, strata=strata, drop_bad_rows=drop_bad_rows), systems
-    if inputs is not None or strata is not None:
-        raise InvalidInput("--inputs and --strata say what systems were given; give their outputs with --systems.")
-    if known is None or items is None:
-        raise InvalidInput("Name a table of items to choose from, or give outputs of systems with --systems.")
-    return known, items
-
-
 def write_certificate(outcome: "Outcome", path: Path) -> str:
     """Write the certificate if there is one, and say what it is worth."""
     from surepick.certificate import ARITHMETIC_ONLY
@@ -500,77 +433,11 @@ def write_certificate(outcome: "Outcome", path: Path) -> str:
     return f"The certificate is in {path}. {ARITHMETIC_ONLY}"
 
 
-def conclude(outcome: "Outcome", *, state: Path | None, report: Path | None, json: bool, interrupted: bool) -> None:
-    """Write the report, print the outcome, and exit with a code that says how the search ended."""
-    from surepick.cli.display import print_outcome
-    from surepick.report import write_report
-
-    if report is not None:
-        write_report(outcome, report)
-    if json:
-        print_json(outcome.to_json())
-    else:
-        print_outcome(outcome, state=state, report=report)
-    if interrupted:
-        raise typer.Exit(130)
-    if not outcome.verdict.stands:  # open, or decided on an assumption that the answers contradict
-        raise typer.Exit(1)
-
-
 def ending_policy(problem: "Problem", assume: Assumption | None) -> str:
     """The name of the policy that ends the search by this claim, or by the default one."""
     from surepick.identify.ladder import default_assumption, policy_for
 
     return policy_for(problem, assume or default_assumption(problem)).name
-
-
-def announce_preparation(prepared: "Preparation") -> None:
-    """Say, before the first question, what was done to the items."""
-    for sentence in prepared.sentences:
-        typer.echo(sentence, err=True)
-
-
-def require_own_claim(policy: str) -> None:
-    """Refuse a population where another claim ends the search."""
-    from surepick.errors import InvalidInput
-
-    if policy != "posterior":
-        raise InvalidInput(
-            f"--population is for --assume population, and the policy {policy} does not use it; add that option, or "
-            "leave --population out."
-        )
-
-
-def announce_costs(problem: "Problem", ends: Assumption, delta: float) -> None:
-    """Say, before the first question, what each claim is expected to cost and which one ends the search."""
-    from surepick.identify.ladder import compares, expected_costs, has_features
-    from surepick.identify.verdict import two_digits
-
-    simple = len(problem.items) > 1 and problem.obstacle is None and compares(problem) and problem.show == 2
-    if ends == "population" or not simple:
-        return
-    if problem.every_pair and not has_features(problem):
-        least = LEAST_PER_ITEM * len(problem.items)
-        typer.echo(
-            f"The search ends when the claim {ends} is proved. For {len(problem.items):,} items this takes more than "
-            f"{least:,} questions.",
-            err=True,
-        )
-        return
-    costs = expected_costs(problem, delta=delta)
-    other: Assumption = "features" if ends == "winner" else "winner"
-    if ends == "winner" and costs.get("features", math.inf) * MUCH_CHEAPER < LEAST_PER_ITEM * len(problem.items):
-        typer.echo(
-            f"--assume features would take far fewer questions (about {two_digits(costs['features'])}): the claim "
-            f"winner needs at least {LEAST_PER_ITEM} for each of the {len(problem.items):,} items.",
-            err=True,
-        )
-    parts = [f"The search ends when the claim {ends} is proved"]
-    if ends in costs:
-        parts[0] += f", after about {two_digits(costs[ends])} questions"
-    if other in costs:
-        parts.append(f"--assume {other} would take about {two_digits(costs[other])}")
-    typer.echo(f"{'; '.join(parts)} (rough estimates).", err=True)
 
 
 def assumption_for_model(
@@ -611,21 +478,6 @@ def _same_content(one: Path, other: Path) -> bool:
     return one.samefile(other) or one.read_bytes() == other.read_bytes()
 
 
-def warmed(policy: "Policy[Any]", old: "OldAnswers") -> "Policy[Any]":
-    """The policy with old answers to predict from."""
-    from dataclasses import replace
-
-    from surepick.errors import InvalidInput
-    from surepick.identify import Anytime, Winner
-
-    if not isinstance(policy, Anytime | Winner):
-        raise InvalidInput(
-            "--warm-start needs the policy winner or anytime, which do not count old votes as evidence; not "
-            f"{policy.name}."
-        )
-    return replace(policy, warm=old)
-
-
 def simulated_world(items: "ItemTable", theta: Path | None, *, kind: Kind, position: bool, seed: int) -> "World":
     """A judge's hidden taste: from the file, or random with log-odds of a usual spread; position is worth nothing.
 
@@ -652,38 +504,3 @@ def simulated_world(items: "ItemTable", theta: Path | None, *, kind: Kind, posit
         taste = np.asarray(np.linalg.solve(items.per_unit, read_theta(theta, list(items.columns))))
     extra = problem.items.shape[1] - len(taste)  # an intercept comes first, the position last
     return World("simulated", problem, np.pad(taste, (0, extra) if problem.position else (extra, 0)))
-
-
-def open_session(
-    problem: "Problem", policy: "Policy[Any]", seed: int, path: Path | None, repeats: Repeats = "independent"
-) -> "Session":
-    """A new session, or the one whose log is `path` if it is the same search."""
-    from surepick.errors import InvalidInput
-    from surepick.session import Session
-    from surepick.session.journal import read_journal
-    from surepick.session.session import described
-
-    if path is None or not path.exists() or not path.stat().st_size:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        return Session(problem, policy, repeats=repeats, seed=seed, path=path)
-    try:
-        head = read_journal(path)[0]  # before the replay, which another policy would not understand
-    except (UnicodeDecodeError, IndexError):
-        raise InvalidInput(f"{path} is not a log of surepick; name another file with --state.") from None
-    for what, logged, wanted in (
-        ("items or questions", head.get("problem"), problem.to_json()),
-        (
-            "policy, delta, epsilon, budget or old votes",
-            head.get("policy"),
-            json_module.loads(json_module.dumps(described(policy))),
-        ),
-        ("seed", head.get("seed"), seed),
-        ("rule for repeated answers", head.get("repeats", "independent"), repeats),
-    ):
-        if logged != wanted:
-            raise InvalidInput(
-                f"{path} is the log of another search: its {what} differ from those given now; pass the same ones to "
-                "resume it, or another file with --state."
-            )
-    return Session.resume(path, policy=policy)

@@ -19,7 +19,7 @@ from surepick._arrays import Integers
 from surepick.answer import Answer, code_of, turned
 from surepick.checks import Answers
 from surepick.errors import InvalidInput
-from surepick.identify import Anytime, Plan, Policy, Problem, Verdict, Wait, Winner
+from surepick.identify import Anytime, Exclusion, Plan, Policy, Problem, Verdict, Wait, Winner
 from surepick.identify.problem import NOTHING
 from surepick.identify.stage_list import asked_counts
 from surepick.io.items import ItemTable, read_items
@@ -42,8 +42,8 @@ CONDITIONS: Mapping[Order, str] = {
 ONE_BY_ONE = 2_000
 """Anytime takes up to this many votes in the file's order by default: it plans ten milliseconds or more for each."""
 
-Redirect = Callable[[Any, Plan], Integers | Wait]
-"""From the state and the stage as planned to how often each measurement is asked instead."""
+Redirect = Callable[[Any, Plan], Plan | Wait]
+"""From the state and the stage as planned to the stage that is asked instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,28 +178,28 @@ def only_recorded(policy: Policy[Any], judge: RecordedJudge, order: Order | None
     skip to them. The condition of the order is among the assumptions of every verdict.
     """
     order = usual_order(policy, judge) if order is None else order
-    if not isinstance(policy, Anytime | Winner):
+    if not isinstance(policy, Anytime | Exclusion | Winner):
         if order == "file":
             raise InvalidInput(
                 "--order file needs the policy anytime or --assume winner, which are proved for any questions; not "
                 f"{policy.name}."
             )
-        return cast("Policy[Any]", _OnRecorded(policy, None, CONDITIONS[order]))
+        return on_recorded(policy, None, order)
     rows = _rows(judge.problem)
     in_file = np.array([rows[_asked(judge.number, vote.shown)] for vote in judge.recorded.votes], dtype=np.int64)
     stock = np.bincount(in_file, minlength=len(rows))
 
-    def redirect(state: Any, plan: Plan) -> Integers | Wait:
+    def redirect(state: Any, plan: Plan) -> Plan | Wait:
         asked = state.asked
         if asked == len(in_file):
             return Wait("The recorded votes are used up.")
         if order == "policy":
-            return nearest(judge.problem, plan, stock - asked_counts(state.stages, len(stock)))
+            return policy.stage_of(state, nearest(judge.problem, plan, stock - asked_counts(state.stages, len(stock))))
         # One vote at a time: the next question may depend on this vote, and a stage of both would fix its bets by the
         # second question, which shows what the first answer was.
-        return np.bincount(in_file[asked : asked + 1], minlength=len(stock))
+        return policy.stage_of(state, np.bincount(in_file[asked : asked + 1], minlength=len(stock)))
 
-    return cast("Policy[Any]", _OnRecorded(policy, redirect, CONDITIONS[order]))
+    return on_recorded(policy, redirect, order)
 
 
 def usual_order(policy: Policy[Any], judge: RecordedJudge) -> Order:
@@ -210,15 +210,25 @@ def usual_order(policy: Policy[Any], judge: RecordedJudge) -> Order:
     with Winner, ten or more with Anytime, for which it is therefore usual up to `ONE_BY_ONE` votes only.
     """
     few = len(judge.recorded.votes) <= ONE_BY_ONE
-    return "file" if isinstance(policy, Winner) or (isinstance(policy, Anytime) and few) else "policy"
+    return "file" if isinstance(policy, Winner) or (isinstance(policy, Anytime | Exclusion) and few) else "policy"
 
 
-class _Redirected:
-    """The policy, with other questions in every stage; all else is asked of the policy itself."""
+def on_recorded(policy: Policy[Any], redirect: Redirect | None, order: Order) -> Policy[Any]:
+    """The policy on recorded answers: with other questions in every stage, unless `redirect` is None."""
+    return cast("Policy[Any]", _OnRecorded(policy, redirect, CONDITIONS[order]))
 
-    def __init__(self, policy: Policy[Any], redirect: Redirect | None) -> None:
+
+class _OnRecorded:
+    """A policy whose stages are redirected and whose verdicts name the condition on how answers were collected.
+
+    All else is asked of the policy itself. Only Anytime and Winner are redirected: they can make a stage of any
+    questions, and are proved for any.
+    """
+
+    def __init__(self, policy: Policy[Any], redirect: Redirect | None, condition: str) -> None:
         self._policy = policy
         self._redirect = redirect
+        self._condition = condition
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
@@ -231,23 +241,11 @@ class _Redirected:
     def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
         # Who is asked next is as recorded, so it is of no use to know what somebody has had.
         outcome = self._policy.plan(state, rng)
-        if not isinstance(outcome, Plan) or self._redirect is None:
-            return outcome
-        counts = self._redirect(state, outcome)
-        # Only Anytime and Winner are redirected: they can make a stage of any questions, and are proved for any.
-        return counts if isinstance(counts, Wait) else cast("Anytime", self._policy).stage_of(state, counts)
-
-
-class _OnRecorded(_Redirected):
-    """The same on recorded votes: every verdict names the condition on how these were collected."""
-
-    def __init__(self, policy: Policy[Any], redirect: Redirect | None, condition: str) -> None:
-        super().__init__(policy, redirect)
-        self._condition = condition
-
-    def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
-        outcome = super().plan(state, rng)
-        return self._conditional(outcome) if isinstance(outcome, Verdict) else outcome
+        if isinstance(outcome, Verdict):
+            return self._conditional(outcome)
+        if isinstance(outcome, Plan) and self._redirect is not None:
+            return self._redirect(state, outcome)
+        return outcome
 
     def verdict(self, state: Any) -> Verdict:
         return self._conditional(self._policy.verdict(state))

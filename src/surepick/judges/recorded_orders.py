@@ -4,20 +4,18 @@ Bets are fixed from the rows before, so each recorded question may depend on the
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Literal, cast
-
-import numpy as np
+from typing import Any, Literal
 
 from surepick.answer import Places
 from surepick.checks import Answers
 from surepick.errors import InvalidInput
-from surepick.identify import Plan, Policy, Problem, Verdict, Wait, Winner
+from surepick.identify import Plan, Policy, Problem, Wait, Winner
 from surepick.io.items import ItemTable, read_items
 from surepick.io.votes import Vote, VoteTable, numbers_of, read_votes
-from surepick.judges.recorded import CONDITIONS
+from surepick.judges.recorded import on_recorded
 from surepick.session import Question, Reply, Session
 from surepick.session.journal import answers_of
 
@@ -126,43 +124,6 @@ class RecordedOrders:
         return replace(answers_of(self.problem, log), shuffled=False)
 
 
-class InFileOrder:
-    """Winner, but each stage asks what the next row of the file asked; all else is asked of the policy itself."""
-
-    def __init__(self, policy: Winner, judge: RecordedOrders) -> None:
-        number = numbers_of(judge.problem)
-        self._policy = policy
-        self._questions = [
-            judge.problem.number_of([number[name] for name in vote.shown]) for vote in judge.recorded.votes
-        ]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
-
-    @property
-    def unrestricted(self) -> Policy[Any]:
-        """The policy as it would ask if every answer could be had."""
-        return self._policy
-
-    def plan(self, state: Any, rng: np.random.Generator, without: Collection[int] | None = None) -> Any:
-        """The next row's question, unless the search is over; who is asked is as recorded."""
-        outcome = self._policy.plan(state, rng)
-        if isinstance(outcome, Verdict):
-            return self._conditional(outcome)
-        if not isinstance(outcome, Plan):
-            return outcome
-        if state.asked == len(self._questions):
-            return Wait("The recorded answers are used up.")
-        return self._policy.stage_asking(state, {self._questions[state.asked]: 1})
-
-    def verdict(self, state: Any) -> Verdict:
-        """With the condition on how the rows were collected."""
-        return self._conditional(self._policy.verdict(state))
-
-    def _conditional(self, verdict: Verdict) -> Verdict:
-        return replace(verdict, assumptions=(*verdict.assumptions, CONDITIONS["file"]))
-
-
 def only_recorded_orders(policy: Policy[Any], judge: RecordedOrders, order: str | None) -> Policy[Any]:
     """The policy, asking what the file asks, row by row."""
     if order == "policy" or not isinstance(policy, Winner):
@@ -170,4 +131,12 @@ def only_recorded_orders(policy: Policy[Any], judge: RecordedOrders, order: str 
             "Recorded picks and rankings are taken in the order of the file, by the policy winner; leave out --order, "
             "--policy and --assume features."
         )
-    return cast("Policy[Any]", InFileOrder(policy, judge))
+    number = numbers_of(judge.problem)
+    questions = [judge.problem.number_of([number[name] for name in vote.shown]) for vote in judge.recorded.votes]
+
+    def redirect(state: Any, plan: Plan) -> Plan | Wait:
+        if state.asked == len(questions):
+            return Wait("The recorded answers are used up.")
+        return policy.stage_asking(state, {questions[state.asked]: 1})
+
+    return on_recorded(policy, redirect, "file")

@@ -9,6 +9,7 @@ from typing import Any
 
 from surepick.identify import Winner
 from surepick.identify.ladder import Follower
+from surepick.identify.set_stages import pairs_after
 from surepick.session.session import Session
 
 
@@ -17,11 +18,14 @@ class Advice:
     """The advisor's part in a search."""
 
     compared: int
-    """Decisive answers to comparisons on which the advisor's votes have a majority ..."""
+    """Decisive answers to comparisons on which the advisor's votes have a majority; of a pick or a ranking all pairs of
+    which it prefers one ..."""
     agreed: int
     """... and how many of them agree with it."""
     left_without: tuple[str, ...]
     """Items that the same answers would leave if the bets had been made without the advisor."""
+    unit: str = "answers"
+    """What is compared."""
 
     @property
     def sentence(self) -> str:
@@ -30,8 +34,8 @@ class Advice:
         left = len(self.left_without)
         rest = "the search would be decided as well" if left == 1 else f"{left} items would be left"
         return (
-            f"The earlier votes agree with {self.agreed:,} of {self.compared:,} answers ({share}). Without them, by "
-            f"these answers alone, {rest}."
+            f"The earlier votes agree with {self.agreed:,} of {self.compared:,} {self.unit} ({share}). Without them, "
+            f"by these answers alone, {rest}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -40,22 +44,25 @@ class Advice:
 
 
 def advice_of(session: Session) -> Advice | None:
-    """What the advisor's votes were worth in a search by Winner; None if it had none. Milliseconds per stage.
-
-    Comparisons only: votes on pairs say nothing of which answers to larger sets agree with them.
-    """
-    policy, stages = session.policy, session.evaluated_stages
-    if not isinstance(policy, Winner) or not policy.warm or session.problem.show > 2:
+    """What the advisor's votes were worth in a search by Winner; None if it had none. Milliseconds per stage."""
+    policy, problem, stages = session.policy, session.problem, session.evaluated_stages
+    if not isinstance(policy, Winner) or not policy.warm:
         return None
-    majority = {row: 2 * ones - asked for row, asked, ones in policy.warm}
-    compared = agreed = 0
+    record: dict[int, tuple[float, float]] = {}
     for stage in stages:
-        for row, asked, ones in zip(
-            stage.plan.measurements.tolist(), stage.pulls.tolist(), stage.wins.tolist(), strict=True
-        ):
-            if majority.get(row):
-                compared += asked
-                agreed += ones if majority[row] > 0 else asked - ones
+        for place, row in enumerate(stage.plan.measurements.tolist()):
+            if problem.show > 2:
+                record = pairs_after(record, problem, problem.shown(row), stage.orders[place] if stage.orders else ())
+            else:
+                asked, ones = record.get(row, (0, 0))
+                record[row] = asked + int(stage.pulls[place]), ones + int(stage.wins[place])
+    compared = agreed = 0
+    for row, votes, preferred in policy.warm:
+        asked, ones = record.get(row, (0, 0))
+        if majority := 2 * preferred - votes:
+            compared += int(asked)
+            agreed += int(ones if majority > 0 else asked - ones)
     alone = replace(policy, warm=())
-    without = Follower("winner", alone, alone.start(session.problem)).after(session.problem, stages)
-    return Advice(compared, agreed, alone.verdict(without.state).surviving)
+    without = Follower("winner", alone, alone.start(problem)).after(problem, stages)
+    unit = "pairs in the answers" if problem.show > 2 else "answers"
+    return Advice(compared, agreed, alone.verdict(without.state).surviving, unit)

@@ -183,7 +183,8 @@ def find_best(
     `assume` says which claim ends the search (docs/assumptions.md): "winner", that one item wins each of its
     comparisons at least half the time, whatever the features (default for comparisons), or "features", that answers are
     logistic in the features (default for yes/no questions), or "population", that the judge's taste is drawn from
-    `population` (by default `Population.usual`). The verdict's `claims` say what is proved under each.
+    `population` (by default `Population.usual`). The verdict's `claims` say what is proved under each. With "winner" a
+    population only predicts: it saves questions where the judge is like it, and the proof does not need that.
     `repeats` says which answers of the judge count: "independent", all; "once", the first to each question; "spaced",
     also later ones with enough questions between them; "tested", all of a judge who has answered one question in two
     ways, and the first ones of others: for programs that may repeat themselves.

@@ -10,7 +10,7 @@ the verdict is reached.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -108,8 +108,8 @@ class Session(Displayed):
         validate.one_of("repeats", repeats, REPEATS)
         if repeats != "independent" and policy.name not in LADDER_POLICIES:
             raise InvalidInput(
-                f"repeats={repeats!r} needs a policy that can ask other questions instead: winner, anytime or "
-                f"posterior, not {policy.name}."
+                f"repeats={repeats!r} needs a policy that can ask other questions instead: winner, anytime, "
+                f"exclusion or posterior, not {policy.name}."
             )
         if repeats in ("spaced", "tested") and problem.inputs:
             raise InvalidInput(
@@ -480,7 +480,7 @@ class Session(Displayed):
         """Plain data from which `surepick.verify_certificate` proves the verdict again; needs a policy that has one."""
         make = getattr(self.policy, "certificate", None)
         if make is None:
-            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime and Winner do.")
+            raise InvalidInput(f"{self.policy.name} writes no certificates; Anytime, Exclusion and Winner do.")
         reached = next((place for place, event in enumerate(self.log) if event["event"] == "verdict"), len(self.log))
         if reached < len(self.log) - 1:  # answers that came later may say less; the verdict stands on those before it
             return Session.replay(self.log[:reached], policy=self.policy).certificate()
@@ -502,9 +502,14 @@ class Session(Displayed):
         It is what a simulation goes on from (`identify.forecast.forecast_further`), in another thread if need be. It
         shows something of the answers, so an evaluation is logged as by `verdict`.
         """
+        state, stages = self._progress()
+        return state, list(stages)
+
+    def _progress(self) -> tuple[Any, Iterator[OpenStage]]:
+        """The same with stages that are unpacked one after the other, as long as the session does not change."""
         self._evaluate()
         self._log_evaluation()
-        return self._state, [stage.as_it_stands(self._record.questions) for stage in self._record.stages]
+        return self._state, (stage.as_it_stands(self._record.questions) for stage in self._record.stages)
 
     def forecast(self, *, draws: int = FEWEST, seed: int = 0, price: float | None = None) -> Forecast:
         """How many more questions it will take, with an 80% interval; heuristic.
@@ -518,7 +523,7 @@ class Session(Displayed):
             return Forecast(self.policy.name, nothing, nothing.astype(bool), 0, 0, price)
         kept = self._forecast
         if kept is None or kept.made_with != (draws, seed) or outdated(kept.at, self.answered):
-            made = forecast_further(self.problem, self.policy, *self.progress(), draws=draws, seed=seed)
+            made = forecast_further(self.problem, self.policy, *self._progress(), draws=draws, seed=seed)
             kept = self._forecast = _LastForecast(made, self.answered, (draws, seed))
         return replace(kept.forecast.after(self.answered - kept.at), price=price)
 
