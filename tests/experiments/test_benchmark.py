@@ -18,7 +18,7 @@ from surepick_experiments.benchmark.methods.successive_elimination import Succes
 from surepick_experiments.benchmark.play import told, transcript
 from surepick_experiments.benchmark.recorded import recorded_worlds
 from surepick_experiments.studies import Options, find_study, run_study
-from surepick_experiments.studies.ladder import bradley_terry
+from surepick_experiments.worlds.preferences import bradley_terry
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))

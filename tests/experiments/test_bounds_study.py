@@ -7,8 +7,8 @@ import numpy as np
 from surepick.identify import Problem, Winner, run
 from surepick.limits import Instance, lower_bound, shared_error_bound, winner_shared_error_bound
 from surepick_experiments.studies import Options, find_study, run_study
-from surepick_experiments.studies.ladder import PLAIN, preferences
-from surepick_experiments.studies.told import told_features, told_winner
+from surepick_experiments.studies.told import told_features, told_leader, told_winner
+from surepick_experiments.worlds.preferences import PLAIN, preferences
 
 
 def test_being_told_all_probabilities_saves_all_but_the_bound() -> None:
@@ -18,6 +18,18 @@ def test_being_told_all_probabilities_saves_all_but_the_bound() -> None:
         shared = winner_shared_error_bound(chances, delta=0.05)
         told = told_winner(chances, delta=0.05, runs=1000, rng=np.random.default_rng(seed))
         assert shared < told < 1.25 * shared
+
+
+def test_being_told_the_leader_is_worth_less_than_all_probabilities_unless_they_are_equal() -> None:
+    equal = np.full((5, 5), 0.5)
+    equal[0, 1:], equal[1:, 0] = 0.75, 0.25
+    known = told_winner(equal, delta=0.05, runs=4000, rng=np.random.default_rng(1))
+    # One probability for all rivals is one that is known; only the overshoot is saved.
+    assert 0.85 * known < told_leader(equal, delta=0.05) < known
+    different = equal.copy()
+    different[0, 1:], different[1:, 0] = [0.6, 0.7, 0.8, 0.95], [0.4, 0.3, 0.2, 0.05]
+    known = told_winner(different, delta=0.05, runs=4000, rng=np.random.default_rng(1))
+    assert 1.05 * known < told_leader(different, delta=0.05) < 1.5 * known
 
 
 def test_no_policy_beats_the_bound_on_average_and_three_times_the_bound_is_caught() -> None:

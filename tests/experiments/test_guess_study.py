@@ -58,10 +58,11 @@ def test_the_disguised_winner_is_hidden_from_the_features() -> None:
 def test_half_beliefs() -> None:
     problem = make_world(DISGUISED, 12, 1.0, None, np.random.default_rng(5)).problem
     assert len(OwnScores().start(problem).scores.log_weights) == len(OWN_SCALES)
-    weights = FeaturesAlone().start(problem).scores.weights
-    trusted = [tau for weight, (_, tau) in zip(weights[len(OWN_SCALES) :], FEATURE_SCALES, strict=True) if weight > 0]
-    assert set(trusted) == {0.1}
-    assert weights[: len(OWN_SCALES)].max() == 0
+    trusting = FeaturesAlone().start(problem).scores
+    own = trusting.variance - np.einsum("gii->gi", trusting.written - 0.1**2 * np.eye(12))
+    assert len(trusting.mean) == sum(tau == 0.1 for _, tau in FEATURE_SCALES)
+    assert np.allclose(own, 0.1**2)
+    assert np.linalg.matrix_rank(trusting.written[0] - 0.1**2 * np.eye(12), tol=1e-6) == problem.items.shape[1]
 
 
 def test_recorded_votes_answer_by_their_shares(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from surepick_experiments.studies import Options
-from surepick_experiments.studies.ladder import CIRCLE, MISLEADING, PEOPLE, PLAIN, preferences, run_task, tasks
+from surepick_experiments.studies.ladder import run_task, tasks
+from surepick_experiments.worlds.preferences import CIRCLE, MISLEADING, PEOPLE, PLAIN, preferences
 
 
 @pytest.mark.parametrize(("world", "items"), [(PLAIN, 5), (PEOPLE, 12), (MISLEADING, 10), (CIRCLE, 10)])

@@ -23,7 +23,7 @@ SET: dict[str, Any] = {
     "profile": "full",
 }
 CONTEXTUAL = {"contextual": ("greedy",), "horizon": ("sup-logistic-tuned",)}
-METHODS = CONTEXTUAL | {"guess": ("top-two",), "systems": ("rank 4",)}
+METHODS = CONTEXTUAL | {"guess": ("top-two",), "systems": ("rank 4",), "population": ("winner",)}
 
 
 def value(study: str, option: str) -> Any:

@@ -15,7 +15,7 @@ from surepick.io.votes import numbers_of, read_votes
 from surepick_experiments.benchmark.challenge import Challenge
 from surepick_experiments.benchmark.methods.counts import Counts, Posterior
 from surepick_experiments.benchmark.worlds import Comparisons, Family
-from surepick_experiments.studies.ladder import bradley_terry
+from surepick_experiments.worlds.preferences import bradley_terry
 
 
 @cache

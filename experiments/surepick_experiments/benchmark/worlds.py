@@ -16,10 +16,17 @@ from surepick._arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.glm import probability_of_yes
 from surepick_experiments.benchmark.challenge import Answer, Challenge, Question
-from surepick_experiments.studies.guess import DISGUISED, make_world
-from surepick_experiments.studies.ladder import CIRCLE, PEOPLE, PLAIN, SPREAD, bradley_terry, preferences
 from surepick_experiments.worlds import soare
 from surepick_experiments.worlds.item_response import item_responses
+from surepick_experiments.worlds.preferences import (
+    CIRCLE,
+    DISGUISED,
+    PEOPLE,
+    PLAIN,
+    SPREAD,
+    bradley_terry,
+    preferences,
+)
 
 GAP = 1.0
 """By how much the best is ahead of the second in log-odds, where nothing else is said."""
@@ -288,7 +295,7 @@ def systems(rng: np.random.Generator) -> World:
 
 def disguised(rng: np.random.Generator) -> World:
     """Four features explain every item but the winner, which they show as one from the middle."""
-    made = make_world(DISGUISED, 20, GAP, None, rng)
+    made = preferences(DISGUISED, 20, GAP, rng)
     return Comparisons(made.chances[None], made.problem.items)
 
 

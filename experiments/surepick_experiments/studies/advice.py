@@ -14,8 +14,8 @@ from surepick._arrays import Floats
 from surepick.glm import probability_of_yes
 from surepick.identify import Problem, Winner, run
 from surepick_experiments.studies.identification import DELTA, groups
-from surepick_experiments.studies.ladder import SPREAD, Preferences
 from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds.preferences import SPREAD, Preferences
 
 ITEMS, GAP, VOTES = (10, 20, 37), 1.0, 3
 

@@ -1,7 +1,8 @@
 """Study `bounds`: how far each policy is from what any method needs in the same world (docs/limits.md).
 
 Lower bounds of both assumptions, by the change of measure alone and with the error shared among the rivals; then what
-methods take that are told the truth, which no bound for one instance can exceed; then the policies.
+methods take that are told the truth, which no bound for one instance can exceed, or who leads and how clearly the
+others lose, but not which; then the policies.
 """
 
 from pathlib import Path
@@ -21,14 +22,15 @@ from surepick.limits import (
 from surepick.registry import policy_named
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import COLOURS, DELTA, chosen_policies, groups
-from surepick_experiments.studies.ladder import MOST, PEOPLE, PLAIN, SETTINGS, preferences
+from surepick_experiments.studies.ladder import MOST, SETTINGS
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.studies.told import told_features, told_winner
+from surepick_experiments.studies.told import told_features, told_leader, told_winner
+from surepick_experiments.worlds.preferences import PEOPLE, PLAIN, preferences
 
 ASSUMPTION = {"winner": "winner", "anytime": "features"}
 """Whose bounds and told method a policy is compared with."""
 
-MEANS = ("questions", "bound", "shared", "told", "model_bound", "model_shared")
+MEANS = ("questions", "bound", "shared", "told", "leader", "model_bound", "model_shared")
 
 TOLD_RUNS = 200
 """Simulated searches of the method that is told all probabilities; they take microseconds."""
@@ -70,6 +72,7 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
             "bound": winner_lower_bound(chances, delta=DELTA),
             "shared": winner_shared_error_bound(chances, delta=DELTA),
             "told": told_winner(chances, delta=DELTA, runs=TOLD_RUNS, rng=told),
+            "leader": told_leader(chances, delta=DELTA),
             **{f"model_{name}": value for name, value in model.items()},
         }
     }

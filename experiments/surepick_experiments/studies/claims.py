@@ -30,8 +30,8 @@ from surepick.identify.winner_state import WinnerState
 from surepick.session import Question, Session
 from surepick.session.find import AskLoop, FunctionJudge
 from surepick_experiments.studies.identification import DELTA, exact_limits, groups
-from surepick_experiments.studies.ladder import bradley_terry
 from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds.preferences import bradley_terry
 
 FALSE_ALARM = 1e-3
 """Chance that the whole study accuses a claim that keeps its word (divided evenly over all its tests)."""

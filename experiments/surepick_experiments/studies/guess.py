@@ -1,9 +1,9 @@
-"""Study `guess`: how often the item named after 50, 100 and 400 questions is the best one, decided or not.
+"""Study `guess`: how often the item named after 50, 100, 200 and 400 questions is the best one, decided or not.
 
 "winner" and "anytime" are the policies of the two claims (docs/assumptions.md). "own scores" and "features alone" are
 Winner with half of its beliefs: one score per item, or the features and nothing else. "top-two" is top-two Thompson
 sampling with Laplace's approximation of the features' posterior. "uniform" draws pairs at random and fits a score for
-each item.
+each item. "asap" asks spanning trees of the most informative pairs (Mikhailiuk et al. 2020).
 
 With `--data DIR` instead on recorded votes: `*items.csv` with `*answers.csv` beside it, in DIR and the folders below.
 The votes answer themselves ("recorded votes": each pair by the share of its votes, a tie counted half), and a logistic
@@ -27,14 +27,25 @@ from surepick.identify.winner_state import WinnerState
 from surepick.io.items import read_items
 from surepick.io.votes import numbers_of, read_votes
 from surepick.report.figures import figure
+from surepick_experiments.benchmark.challenge import Answer, Challenge
+from surepick_experiments.benchmark.methods.spanning_trees import Asap
 from surepick_experiments.studies.identification import groups
-from surepick_experiments.studies.ladder import NEARLY, PEOPLE, PLAIN, SPREAD, Preferences, bradley_terry, preferences
 from surepick_experiments.studies.runner import Options, Params, Row, Study
+from surepick_experiments.worlds.preferences import (
+    DISGUISED,
+    NEARLY,
+    PEOPLE,
+    PLAIN,
+    SPREAD,
+    USELESS,
+    Preferences,
+    bradley_terry,
+    preferences,
+)
 
-AFTER = (50, 100, 400)
+AFTER = (50, 100, 200, 400)
 """Questions after which the best guess is read."""
 
-USELESS, DISGUISED = "useless features", "disguised winner"
 RECORDED, LOOK_ALIKE = "recorded votes", "look-alikes"
 
 SETTINGS: tuple[tuple[str, int, float], ...] = (
@@ -46,9 +57,6 @@ SETTINGS: tuple[tuple[str, int, float], ...] = (
     (NEARLY, 37, 0.5),
 )
 """World, items, and the gap between the best and the second in log-odds."""
-
-DIMENSION = 4
-"""Useless features: fewer than items, so that a model of them cannot fit everything."""
 
 PRIOR = 2.0
 """Standard deviation of the log-odds of an answer, before any is in, for top-two Thompson sampling."""
@@ -64,20 +72,7 @@ def make_world(world: str, items: int, gap: float, data: str | None, rng: np.ran
     """A random world of this kind; with `data` one of the recorded sets."""
     if data is not None:
         return _recorded(world, Path(data), rng)
-    if world in (PEOPLE, PLAIN, NEARLY):
-        return preferences(world, items, gap, rng)
-    scores = np.sort(rng.normal(0, SPREAD, items))[::-1]
-    scores[0] = scores[1] + gap
-    scores = rng.permutation(scores)  # the first item is named where nothing is known
-    if world == USELESS:
-        return Preferences(Problem.from_pairs(rng.normal(size=(items, DIMENSION))), bradley_terry(scores))
-    # The features are right for every item but the winner, which they show as one from the middle.
-    shown = scores.copy()
-    shown[np.argmax(scores)] = np.median(scores) + rng.normal(0, 0.1)
-    weights = rng.normal(size=DIMENSION)
-    features = rng.normal(size=(items, DIMENSION))
-    features += np.outer(shown - features @ weights, weights) / float(weights @ weights)
-    return Preferences(Problem.from_pairs(features), bradley_terry(scores))
+    return preferences(world, items, gap, rng)
 
 
 def _recorded(world: str, folder: Path, rng: np.random.Generator) -> Preferences:
@@ -159,11 +154,13 @@ class FeaturesAlone(Winner):
     def start(self, problem: Problem) -> WinnerState:
         """The state before the first question; as it is where there are no features."""
         state = super().start(problem)
-        trusted = [False for _ in OWN_SCALES] + [tau <= TRUSTING for _, tau in FEATURE_SCALES]
-        if len(state.scores.log_weights) < len(trusted):
+        scores = state.scores
+        if len(scores.mean) == len(OWN_SCALES):
             return state
-        # However well the other scales predict, they are never believed.
-        return replace(state, scores=replace(state.scores, log_weights=np.where(trusted, 0.0, -1e9)))
+        trusted = [len(OWN_SCALES) + place for place, (_, tau) in enumerate(FEATURE_SCALES) if tau <= TRUSTING]
+        names = ("mean", "variance", "written", "drawn", "log_weights")
+        kept = {name: getattr(scores, name)[trusted] for name in names}
+        return replace(state, scores=replace(scores, **kept, pending=scores.pending[:, trusted]))
 
 
 def by_policy(make: Callable[..., Policy[Any]], world: Preferences, seed: int) -> list[int]:
@@ -185,6 +182,19 @@ def by_uniform(world: Preferences, seed: int) -> list[int]:
         pulls = np.bincount(drawn[:asked], minlength=len(problem.about)).astype(np.float64)
         wins = np.bincount(drawn[:asked], won[:asked], len(problem.about)).astype(np.float64)
         named.append(int(np.argmax(_bradley_terry_fit(problem, pulls, wins))))
+    return named
+
+
+def by_asap(world: Preferences, seed: int) -> list[int]:
+    """ASAP, as in the benchmark."""
+    rng = np.random.default_rng([seed, 1])
+    method = Asap(Challenge(len(world.problem.items)), rng)
+    named = []
+    for asked in range(AFTER[-1]):
+        question = method.ask()
+        method.tell(question, Answer(float(rng.random() < world.chances[question.first, question.second])))
+        if asked + 1 in AFTER:
+            named.append(method.best())
     return named
 
 
@@ -231,6 +241,7 @@ METHODS: dict[str, Callable[[Preferences, int], list[int]]] = {
     "anytime": lambda world, seed: by_policy(Anytime, world, seed),
     "top-two": by_top_two,
     "uniform": by_uniform,
+    "asap": by_asap,
 }
 
 
@@ -298,7 +309,7 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
 
 def tables(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
     """Right guesses of every method in every world."""
-    return [("Share of right best guesses after 50, 100 and 400 questions", summary["cells"])]
+    return [(f"Share of right best guesses after {', '.join(map(str, AFTER))} questions", summary["cells"])]
 
 
 STUDY = Study(

@@ -22,6 +22,7 @@ BUDGETS = {"gl-gape": 10**6}
 
 COLOURS = {
     "anytime": "#d4007a",
+    "exclusion": "#8e44ad",
     "winner": "#f28e2b",
     "posterior": "#2a9d8f",
     "rage-glm": "#0b6e4f",

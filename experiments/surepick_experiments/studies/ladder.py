@@ -7,27 +7,18 @@ the weaker assumption.
 """
 
 import time
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from surepick._arrays import Floats, Integers
-from surepick.errors import InvalidInput
-from surepick.glm import probability_of_yes
-from surepick.identify import Problem, run
+from surepick.identify import run
 from surepick.limits import winner_lower_bound
 from surepick.registry import policy_named
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import COLOURS, DELTA, chosen_policies, groups
 from surepick_experiments.studies.runner import Options, Params, Row, Study
-from surepick_experiments.worlds import person
-
-PLAIN, PEOPLE, NEARLY, MISLEADING = "no features", "colours", "nearly right features", "misleading features"
-CIRCLE, CAMPS = "circle below a winner", "two camps with one favourite"
+from surepick_experiments.worlds.preferences import CAMPS, CIRCLE, MISLEADING, NEARLY, PEOPLE, PLAIN, preferences
 
 SETTINGS: tuple[tuple[str, int, float], ...] = (
     *((PLAIN, items, gap) for items in (5, 10, 20, 37) for gap in (1.0, 0.4)),
@@ -40,15 +31,6 @@ SETTINGS: tuple[tuple[str, int, float], ...] = (
 )
 """World, items, and the gap between the best and the second in log-odds."""
 
-SPREAD = 1.2
-"""Standard deviation of drawn scores, in log-odds."""
-
-OWN = 0.5
-"""Standard deviation of what nearly right features do not explain, in log-odds."""
-
-DIMENSION = 4
-"""Features that mislead: fewer than items, so that a model of them cannot fit everything."""
-
 MOST_ITEMS = 10
 """Without features "anytime" takes thousands of questions and minutes beyond this number of items."""
 
@@ -56,77 +38,6 @@ MEDIANS = ("questions", "lower_bound", "ratio", "seconds")
 
 MOST = 20_000
 """Questions after which a run counts as not decided."""
-
-
-@dataclass(frozen=True, eq=False)
-class Preferences:
-    """A problem and the probability that the item of the row beats the item of the column, whatever the features."""
-
-    problem: Problem
-    chances: Floats
-
-    @property
-    def best(self) -> int:
-        """The item that wins all of its comparisons."""
-        return int(np.argmax(np.min(self.chances, axis=1)))
-
-    @cached_property
-    def _chance_of(self) -> dict[bytes, float]:
-        rows = zip(self.problem.measurements, self.problem.about.tolist(), strict=True)
-        return {vector.tobytes(): float(self.chances[first, second]) for vector, (first, second) in rows}
-
-    def judge(self, seed: int) -> "PreferenceJudge":
-        """A judge who answers from these preferences."""
-        if len(self._chance_of) < len(self.problem.measurements):
-            raise InvalidInput(
-                "Two comparisons have the same difference of features, so a judge cannot tell them apart."
-            )
-        return PreferenceJudge(self._chance_of, np.random.default_rng(seed))
-
-
-@dataclass(frozen=True, eq=False)
-class PreferenceJudge:
-    """Answers whole stages; a question is known by its vector, which only one pair of items has."""
-
-    chance_of: dict[bytes, float]
-    rng: np.random.Generator
-
-    def wins(self, vectors: Floats, pulls: Integers) -> ArrayLike:
-        """How many of the answers to each vector are 1."""
-        return self.rng.binomial(pulls, [self.chance_of[vector.tobytes()] for vector in vectors])
-
-
-def preferences(world: str, items: int, gap: float, rng: np.random.Generator) -> Preferences:
-    """A random world of this kind."""
-    if world == PEOPLE:
-        taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
-        return Preferences(taste.problem, bradley_terry(taste.scores))
-    if world == NEARLY:
-        taste = person(colours=items, gap=gap, seed=int(rng.integers(2**31)))
-        scores = taste.scores + rng.normal(0, OWN, items)
-        second, best = np.argsort(scores)[-2:]
-        scores[best] = scores[second] + gap
-        return Preferences(taste.problem, bradley_terry(scores))
-    if world == CIRCLE:
-        # Item 0 wins by the gap. The others form a circle, an odd number of them, and each beats the half that follows.
-        around = (np.arange(items)[None, :] - np.arange(items)[:, None]) % (items - 1)
-        chances = np.where(around == 0, 0.5, np.where(around < (items - 1) / 2, 0.8, 0.2))
-        wins = float(probability_of_yes(np.array(gap)))
-        chances[0, 1:], chances[1:, 0], chances[0, 0] = wins, 1 - wins, 0.5
-        return Preferences(Problem.from_pairs(np.eye(items)), chances)
-    scores = np.sort(rng.normal(0, SPREAD, items))[::-1]
-    scores[0] = scores[1] + gap
-    features = np.eye(items) if world in (PLAIN, CAMPS) else rng.normal(size=(items, DIMENSION))
-    chances = bradley_terry(scores)
-    if world == CAMPS:  # a judge is drawn from one of two camps, which agree on the winner and on nothing else
-        chances = (chances + bradley_terry(np.concatenate([scores[:1], rng.permutation(scores[1:])]))) / 2
-    order = rng.permutation(items)
-    return Preferences(Problem.from_pairs(features), chances[np.ix_(order, order)])
-
-
-def bradley_terry(scores: Floats) -> Floats:
-    """The probability that the item of the row beats the item of the column."""
-    return np.asarray(probability_of_yes(scores[:, None] - scores[None, :]))
 
 
 def tasks(options: Options) -> list[Params]:

@@ -5,6 +5,9 @@ share a taste to some degree: new ones are searched with the usual population, a
 people, each with 40 answers. "opposite" people have the opposite taste of the earlier ones. "hairline" and "tied" are
 usual people whose two best items are moved to a gap of .05, and to none, where any verdict counts as wrong.
 
+With `--policies winner` searches end by the claim "winner", which only predicts by a population: people who are alike,
+with the colours' features and without ("bare"), and of the opposite taste, each with a learned population and without.
+
 `too_rare` says how far draws at the person's own taste were too rare for the proof where a search ended, condition (N)
 of docs/population.md: here the taste is known. `bound` is how many mean weights the bound of Lemma 2
 is at the end of a search: with a cut there, nothing would have to be assumed of the draws.
@@ -16,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from surepick import validate
 from surepick._arrays import Floats
 from surepick.glm import probability_of_yes
 from surepick.glm.score_posterior import ScorePrior
-from surepick.identify import Plan, Policy, Population, Posterior, Problem, Verdict
+from surepick.identify import Plan, Policy, Population, Posterior, Problem, Verdict, Winner
 from surepick.identify.population import feature_kernel
 from surepick.identify.posterior import PosteriorState
 from surepick.identify.posterior_confirming import CUT
@@ -29,11 +33,15 @@ from surepick_experiments.studies.identification import DELTA, exact_limits, gro
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 
 COLOURS = 37
-MOST = 200
+MOST, MOST_BY_WINNER = 200, 2000
 """Questions after which a person is given up."""
 
-USUAL, ALIKE, OPPOSITE, HAIRLINE, TIED = "usual", "alike", "opposite", "hairline", "tied"
-SHARE_OF_RUNS = {USUAL: 1.0, ALIKE: 0.05, OPPOSITE: 0.025, HAIRLINE: 0.05, TIED: 0.05}
+USUAL, ALIKE, BARE, OPPOSITE, HAIRLINE, TIED = "usual", "alike", "bare", "opposite", "hairline", "tied"
+SHARE_OF_RUNS = {
+    "posterior": {USUAL: 1.0, ALIKE: 0.05, OPPOSITE: 0.025, HAIRLINE: 0.05, TIED: 0.05},
+    "winner": {ALIKE: 0.05, BARE: 0.05, OPPOSITE: 0.05},
+}
+IN_ONE_WORLD = (ALIKE, BARE, OPPOSITE)
 GAPS = {HAIRLINE: 0.05, TIED: 0.0}
 
 EARLIER, ANSWERS = 40, 40
@@ -48,32 +56,34 @@ BLOCK, ALIKE_BLOCK = 5, 10
 
 def tasks(options: Options) -> list[Params]:
     """Blocks of people; 2,000 usual people by default, and fewer of the others."""
-    runs = options.runs or 2000
-    counts = {setting: max(1, round(share * runs / _block(setting))) for setting, share in SHARE_OF_RUNS.items()}
-    every = [(number / count, setting, number) for setting, count in counts.items() for number in range(count)]
+    runs, every = options.runs or 2000, []
+    for policy in options.policies or ("posterior",):
+        validate.one_of("--policies", policy, tuple(SHARE_OF_RUNS))
+        for setting, share in SHARE_OF_RUNS[policy].items():
+            count = max(1, round(share * runs / _block(setting)))
+            every += [(number / count, policy, setting, number) for number in range(count)]
     # All settings advance together, so that a study that is stopped has some people of each.
-    return [{"setting": setting, "block": number} for _, setting, number in sorted(every)]
+    # A task without a policy is one of posterior: rows depend on what a task is called.
+    named = {"posterior": {}, "winner": {"policy": "winner"}}
+    return [{"setting": setting, "block": number} | named[policy] for _, policy, setting, number in sorted(every)]
 
 
 def _block(setting: str) -> int:
-    return ALIKE_BLOCK if setting in (ALIKE, OPPOSITE) else BLOCK
+    return ALIKE_BLOCK if setting in IN_ONE_WORLD else BLOCK
 
 
 def run(task: Params, rng: np.random.Generator) -> list[Row]:
     """A block of people, in one world if they are alike."""
     setting, rows = task["setting"], []
-    if setting in (ALIKE, OPPOSITE):
-        problem, people, earlier = _alike(rng)
+    if setting in IN_ONE_WORLD:
+        problem, people, earlier = _alike(rng, bare=setting == BARE)
         learned = Population.learn(problem, earlier)
         newcomers = people.sample(ALIKE_BLOCK, rng)
         if setting == OPPOSITE:
             newcomers = newcomers - 2 * people.prior.mean[0]
         for scores in newcomers:
             seed = int(rng.integers(2**31))
-            rows += [
-                _row(setting, name, problem, scores, population, seed)
-                for name, population in (("usual", None), ("learned", learned))
-            ]
+            rows += [_row(task, problem, scores, population, seed) for population in (None, learned)]
         return rows
     for _ in range(BLOCK):
         problem = Problem.from_pairs(colour_features(rng.random((COLOURS, 3))))
@@ -81,14 +91,21 @@ def run(task: Params, rng: np.random.Generator) -> list[Row]:
         if setting in GAPS:
             best, second = np.argsort(-scores)[:2]
             scores[best] = scores[second] + GAPS[setting]
-        rows.append(_row(setting, "usual", problem, scores, None, int(rng.integers(2**31))))
+        rows.append(_row(task, problem, scores, None, int(rng.integers(2**31))))
     return rows
 
 
-def _alike(rng: np.random.Generator) -> tuple[Problem, Population, dict[str, list[tuple[str, str, int]]]]:
-    """Colours, a population of people with a common taste, and answers of some of them to random pairs."""
+def _alike(
+    rng: np.random.Generator, *, bare: bool = False
+) -> tuple[Problem, Population, dict[str, list[tuple[str, str, int]]]]:
+    """Colours, a population of people with a common taste, and answers of some of them to random pairs.
+
+    Where they are `bare`, the search knows the colours' names only.
+    """
     features = colour_features(rng.random((COLOURS, 3)))
     problem = Problem.from_pairs(features)
+    if bare:
+        problem = Problem.from_pairs(list(problem.names))
     kernel = 0.98 * feature_kernel(features) + 0.02 * np.eye(COLOURS)
     common = np.linalg.cholesky(kernel) @ rng.normal(size=COLOURS) * COMMON
     people = Population(problem.names, ScorePrior(common[None], OWN**2 * kernel[None], np.zeros(1)), "alike")
@@ -102,20 +119,31 @@ def _alike(rng: np.random.Generator) -> tuple[Problem, Population, dict[str, lis
     return problem, people, answers
 
 
-def _row(setting: str, assumed: str, problem: Problem, scores: Floats, population: Population | None, seed: int) -> Row:
-    state, verdict = searched(problem, Posterior(delta=DELTA, budget=MOST, population=population), scores, seed)
+def _row(task: Params, problem: Problem, scores: Floats, population: Population | None, seed: int) -> Row:
+    setting, by_winner = task["setting"], task.get("policy") == "winner"
+    policy: Policy[Any] = (
+        Winner(delta=DELTA, budget=MOST_BY_WINNER, population=population)
+        if by_winner
+        else Posterior(delta=DELTA, budget=MOST, population=population)
+    )
+    state, verdict = searched(problem, policy, scores, seed)
     behind = float(scores.max() - scores[problem.index(verdict.best)])
     second, best = np.sort(scores)[-2:]
     decided = verdict.status.decided
-    return {
+    row = {
+        "policy": policy.name,
         "setting": setting,
-        "population": assumed,
+        "population": "learned" if population is not None else "none" if by_winner else "usual",
         "seed": seed,
         "gap": float(best - second),
         "questions": verdict.questions,
         "decided": decided,
         "wrong": decided and (behind > 0 or setting == TIED),
         "behind": behind,
+    }
+    if by_winner:
+        return row
+    return row | {
         "too_rare": too_rare(state, scores) if decided else 0.0,
         "bound": math.exp(min(state.posterior.log_bound - state.draws.log_evidence, 700.0)),
     }
@@ -146,28 +174,39 @@ def searched(problem: Problem, policy: Policy[Any], scores: Floats, seed: int) -
 
 
 def summarise(rows: list[Row]) -> dict[str, Any]:
-    """Questions, and errors with exact binomial limits; and how many questions a learned population saves."""
+    """Questions, and errors with exact binomial limits; and how many questions a learned population saves.
+
+    `log_ratio` is the mean logarithm of the questions over those of the same people without a learned population.
+    """
     cells = []
-    for (setting, assumed), group in groups(rows, "setting", "population").items():
+    without = {row["seed"]: row["questions"] for row in rows if row["population"] != "learned"}
+    for (policy, setting, assumed), group in groups(rows, "policy", "setting", "population").items():
         questions, wrong = [row["questions"] for row in group], sum(row["wrong"] for row in group)
         low, high = exact_limits(wrong, len(group))
-        cells.append(
-            {
-                "setting": setting,
-                "population": assumed,
-                "people": len(group),
-                "median": float(np.median(questions)),
-                "lower_quartile": float(np.quantile(questions, 0.25)),
-                "upper_quartile": float(np.quantile(questions, 0.75)),
-                "mean": float(np.mean(questions)),
-                "undecided": sum(not row["decided"] for row in group),
-                "wrong": wrong,
-                "wrong_low": low,
-                "wrong_high": high,
+        cell = {
+            "policy": policy,
+            "setting": setting,
+            "population": assumed,
+            "people": len(group),
+            "median": float(np.median(questions)),
+            "lower_quartile": float(np.quantile(questions, 0.25)),
+            "upper_quartile": float(np.quantile(questions, 0.75)),
+            "mean": float(np.mean(questions)),
+            "undecided": sum(not row["decided"] for row in group),
+            "wrong": wrong,
+            "wrong_low": low,
+            "wrong_high": high,
+        }
+        if assumed == "learned":
+            # A population that is sure asks nothing, which counts as one question here.
+            logs = np.log([max(row["questions"], 1) / max(without[row["seed"]], 1) for row in group])
+            cell |= {"log_ratio": float(logs.mean()), "log_ratio_error": float(logs.std() / math.sqrt(len(logs)))}
+        if policy == "posterior":
+            cell |= {
                 "too_rare": float(np.mean([row["too_rare"] for row in group])),
                 "bound": float(np.median([row["bound"] for row in group if row["decided"]] or [0.0])),
             }
-        )
+        cells.append(cell)
     return {"cells": cells}
 
 
@@ -175,6 +214,8 @@ def draw(rows: list[Row], summary: dict[str, Any], folder: Path) -> list[Path]:
     """Questions of usual people against the gap of their two best items."""
     path = folder / "population.png"
     usual = [row for row in rows if row["setting"] == USUAL]
+    if not usual:
+        return []
     with figure(path, size=(6.0, 4.2)) as (axes,):
         for decided, colour, label in ((True, "#0b6e4f", "decided"), (False, "#9aa0a6", f"undecided after {MOST}")):
             chosen = [row for row in usual if row["decided"] == decided]
@@ -205,4 +246,5 @@ STUDY = Study(
     summarise,
     draw,
     tables,
+    uses=("runs", "seed", "policies"),
 )

@@ -22,9 +22,9 @@ from surepick.session import Question, Session
 from surepick.session.find import AskLoop, FunctionJudge
 from surepick.session.repeats import REPEATS
 from surepick_experiments.studies.identification import DELTA, exact_limits, groups
-from surepick_experiments.studies.ladder import SPREAD
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds import person
+from surepick_experiments.worlds.preferences import SPREAD
 
 FALSE_ALARM = 1e-3
 """Chance that the whole study accuses a setting that keeps its word (divided evenly over all its tests)."""

@@ -32,9 +32,9 @@ from surepick.identify.sets import Order
 from surepick.limits import winner_lower_bound
 from surepick.report.figures import figure
 from surepick_experiments.studies.identification import DELTA, groups
-from surepick_experiments.studies.ladder import Preferences
 from surepick_experiments.studies.runner import Options, Params, Row, Study
 from surepick_experiments.worlds.item_response import KINDS, ItemResponses, item_responses
+from surepick_experiments.worlds.preferences import Preferences
 
 LARGE = (
     *(("plain", lead) for lead in (0.04, 0.06, 0.08)),
