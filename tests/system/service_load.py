@@ -243,6 +243,7 @@ def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[s
         service.start()
         port = free_port()
         for count in judges:
+            busy = round(os.getloadavg()[0], 1)  # of this machine: figures of a busy one say little
             people = prepare(service, count)
             asyncio.run(drive(people, seconds / 2))  # planners learn how many questions are wanted
             with bare_server(url, port):
@@ -253,6 +254,7 @@ def load(url: str, *, judges: list[int], seconds: float, answers: int) -> dict[s
             speed = sum(half["cycles_per_second"] for half in halves) / 2
             thinking = measured(service, people, max(seconds, 4 * THINKING), THINKING)
             found[f"{count} judges"] = {
+                "load_before": busy,
                 "bare": halves,
                 "ours": ours,
                 "ratio": round(ours["cycles_per_second"] / speed, 2),

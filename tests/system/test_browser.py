@@ -5,16 +5,20 @@ import io
 import math
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 
 from databases import fresh_database
-from running_service import PATIENCE, TOKEN
+from running_service import PATIENCE, TOKEN, free_port
 from service_client import CHROMIUM, COLOURS, DESKTOP, PHONE, ServiceClient, running_browser, running_client
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; the Debian package is chromium")
@@ -77,7 +81,7 @@ def visit(browser: Browser) -> Iterator[Any]:
 
 def liked(page: Page) -> str:
     """Which of the two shown the judge picks, "a" or "b": mostly the better one, as the model says."""
-    first, second = (LIKING[name] for name in page.locator("#cards .name").all_inner_texts())
+    first, second = ((LIKING | SHOES)[name] for name in page.locator("#cards .name").all_inner_texts())
     return "a" if CHANCE.random() < 1 / (1 + math.exp(second - first)) else "b"
 
 
@@ -233,6 +237,62 @@ def test_three_visitors_join_by_the_shared_link(client: ServiceClient, visit: An
     assert client.result(study)["best"] == "sea"
     assert sorted(judge["name"] for judge in client.ask("GET", f"/studies/{study}/judges")) == ["", "Ann", "Ben"]
     assert board.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+SHOES = {"Clog": 3.0, "Sandal": 2.0, "Court shoe": 1.0, "Trail runner": 0.0, "Winter boot": -1.0}
+TABLE = "item,label,weight,price,warmth\n" + "\n".join(
+    f"{name.lower()},{name},{200 + 70 * place},{30 + (place * 41) % 60},{place}" for place, name in enumerate(SHOES)
+)
+
+
+@pytest.fixture
+def serve_shoes(tmp_path: Path) -> Iterator[list[str]]:
+    """`surepick serve --items shoes.csv --question …`, and the lines that it prints before it serves."""
+    (tmp_path / "shoes.csv").write_text(TABLE, encoding="utf-8")
+    command = [sys.executable, "-m", "surepick.cli", "serve", f"sqlite:///{tmp_path}/studies.db"]
+    chosen = ["--port", str(free_port()), "--items", "shoes.csv", "--question", "Which shoe would you buy?"]
+    with subprocess.Popen([*command, *chosen], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        lines = list[str]()
+        while not lines or not lines[-1].startswith("Instead of"):
+            lines.append(served.stdout.readline())
+            assert lines[-1], lines
+        yield lines
+        served.terminate()
+
+
+def test_three_colleagues_prove_a_short_list_by_the_link_of_a_table(serve_shoes: list[str], visit: Any) -> None:
+    assert any("Even then fewer than 5 cannot prove one winner." in line for line in serve_shoes)
+    address = {line.split()[0]: line.split()[1] for line in serve_shoes if line.startswith(("Admin:", "Judges:"))}
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not reachable(address["Judges:"]):
+        time.sleep(0.1)
+    board = visit(address["Admin:"])
+    pages = [visit(address["Judges:"], PHONE) for _ in range(3)]
+    for page, name in zip(pages, ("Ann", "Ben", "Cleo"), strict=True):
+        page.get_by_label("Your name").fill(name)
+        page.get_by_role("button", name="Start").click()
+    answer_in_turns(pages, "keyboard")
+    for page in pages:
+        expect(page.locator("#notice-title")).to_have_text("Thank you")
+    expect(board.locator("#claim")).to_have_text(
+        re.compile(r"(The best is .*|No item is excluded); the best guess is \w+")
+    )
+    expect(board.locator("#reason")).to_contain_text("All 3 judges have answered every question that could decide it")
+    expect(board.locator("#reason")).to_contain_text("with probability about")
+    expect(board.locator("#claims tr")).to_have_count(2)
+    expect(board.locator("#needed")).to_contain_text("more judge")
+    said = board.locator("#claim").inner_text()
+    board.get_by_role("link", name="Printable result").click()
+    expect(board.locator(".result h1")).to_contain_text(said)
+    expect(board.locator(".result header")).to_contain_text("more judge")
+
+
+def reachable(address: str) -> bool:
+    try:
+        return httpx.get(address).is_success
+    except httpx.HTTPError:
+        return False
 
 
 def test_long_markdown_scrolls_blind_and_a_comment_is_kept(client: ServiceClient, visit: Any) -> None:
