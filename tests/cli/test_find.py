@@ -426,7 +426,7 @@ def test_earlier_people_predict_where_the_claim_needs_no_population(folder, rng,
     assert verify_certificate(fields["certificate"]).answers == fields["questions"]
     assert simulated(folder, "--assume", "winner", *known, "--state", log)["questions"] == fields["questions"]
     words = (folder / "items.csv", "--simulate", *known, "--assume", "features")
-    assert "the policy anytime does not use it" in refused(capsys, monkeypatch, *words)
+    assert "the policy exclusion does not use it" in refused(capsys, monkeypatch, *words)
     words = (folder / "items.csv", "--answers", folder / "people.csv", *known)
     assert "--population and --answers hold the same votes" in refused(capsys, monkeypatch, *words)
 

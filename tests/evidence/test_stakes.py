@@ -13,6 +13,7 @@ ITEMS = np.array([[1.0, 0.0], [0.3, 0.8], [-0.6, 0.4], [-0.2, -0.9]])
 PAIRS = np.array([(first, second) for first in range(4) for second in range(first + 1, 4)])
 ROWS = ITEMS[PAIRS[:, 0]] - ITEMS[PAIRS[:, 1]]
 NONE = np.zeros(1)
+C = np.eye(2) / 10
 
 
 def some_stakes(rng: np.random.Generator, row: int) -> Stakes:
@@ -114,7 +115,7 @@ class TestCertifiedInfimum:
         for seed in range(25):
             evidence, leader = random_evidence(seed, 12 + 2 * seed), seed % 4
             items = np.delete(np.arange(4), leader)
-            wealth = evidence.against(items, ROWS, ITEMS, leader, epsilon)
+            wealth = evidence.against(items, ROWS, ITEMS, leader, epsilon, C)
             points, _ = wealth.minimise(np.zeros((3, 2)), np.arange(3), steps=30, tolerance=1e-8)
             for place, item in enumerate(items.tolist()):
                 least = least_of_cone(evidence, item, leader, epsilon)
@@ -132,17 +133,30 @@ class TestCertifiedInfimum:
             chances, no = np.array([0.9]), np.zeros((4, 1))
             stakes = Stakes.of(chances, np.arange(4), no, no, PAIRS[[0]])
             evidence = answered(evidence, stakes, 0, 1.0)
-        wealth = evidence.against(np.array([1]), ROWS, ITEMS, 0, 0.0)
+        wealth = evidence.against(np.array([1]), ROWS, ITEMS, 0, 0.0, C)
         points, _ = wealth.minimise(np.zeros((1, 2)), np.arange(1), steps=30, tolerance=1e-8)
         assert wealth.prove(0, points[0]).nats == -np.inf  # one vector does not span the plane
         assert evidence.by_losses(np.array([1]), PAIRS)[0] > 5
         assert evidence.by_losses(np.array([0]), PAIRS)[0] < 0  # the winner of these comparisons is not excluded
 
+    def test_items_that_hardly_differ_lose_nothing_to_the_penalty(self) -> None:
+        # Their cones are the same if all differences are a hundredth as long, and so is the infimum.
+        items = np.array([1, 2, 3])
+        for seed in range(10):
+            evidence = random_evidence(seed, 60)
+            wide, narrow = (
+                evidence.against(items, ROWS, scale * ITEMS, 0, 0.0, C).minimise(
+                    np.zeros((3, 2)), np.arange(3), steps=30, tolerance=1e-8
+                )[1]
+                for scale in (1.0, 0.01)
+            )
+            np.testing.assert_allclose(narrow, wide, atol=1e-3)
+
     def test_multipliers_cannot_be_left_out(self) -> None:
         # A control: without its cone an item has less evidence against it, which is what the multipliers add.
         evidence = random_evidence(5, 40)
         items = np.array([1, 2, 3])
-        wealth = evidence.against(items, ROWS, ITEMS, 0, 0.0)
+        wealth = evidence.against(items, ROWS, ITEMS, 0, 0.0, C)
         _, dual = wealth.minimise(np.zeros((3, 2)), np.arange(3), steps=30, tolerance=1e-8)
         anywhere = [minimize(lambda t, item=item: log_wealth(evidence, item, t), np.zeros(2)).fun for item in items]
         assert np.any(dual > np.array(anywhere) + 0.1)

@@ -43,7 +43,7 @@ DIGITS = 4
 """Decimals kept of stakes."""
 
 STEEP = 50.0
-"""Weight of (how far θ is outside the cone, in log-odds)²/2 in the penalised program, per 50 answers."""
+"""Weight of (how far θ is outside the cone, in standard errors)²/2 in the penalised program."""
 
 ROUNDING = 1e-12
 """Relative error of a sum of terms, with room to spare."""
@@ -166,13 +166,19 @@ class StakedEvidence:
         gained = np.einsum("tz,tzk->zk", times[:, None] * (losers[:, None] == items), np.log1p(c))
         return log_sum(self.kept[items] + np.log(WEIGHTS) + gained) - 1e-9
 
-    def against(self, items: Integers, rows: Floats, points: Floats, leader: int, epsilon: float) -> "WealthAgainst":
-        """The wealth against these items, over all θ under which each is the best, by `epsilon` before the leader."""
+    def against(
+        self, items: Integers, rows: Floats, points: Floats, leader: int, epsilon: float, C: Floats
+    ) -> "WealthAgainst":
+        """The wealth against these items, over all θ under which each is the best, by `epsilon` before the leader.
+
+        C is about the covariance of the estimate: it says how far outside of its cone a θ is.
+        """
         where = np.concatenate(self.where)
         c = np.concatenate([each[:, items] for each in self.coefficients])
         normals = points[items][:, None, :] - points
         margins = np.zeros(normals.shape[:2])
         margins[items != leader, leader] = epsilon
+        squared = np.einsum("zui,ij,zuj->zu", normals, C, normals)
         return WealthAgainst(
             np.concatenate(self.signs)[:, None] * rows[where],
             np.concatenate(self.times),
@@ -180,6 +186,7 @@ class StakedEvidence:
             self.kept[items] + np.log(WEIGHTS),
             normals,
             margins,
+            np.divide(STEEP, squared, out=np.zeros_like(squared), where=squared > 0),
         )
 
 
@@ -199,10 +206,11 @@ class WealthAgainst:
     normals: Floats
     """Items × inequalities × d."""
     margins: Floats
+    steepness: Floats
+    """Items × inequalities: the weight of (how far θ violates it)²/2 in the penalised program.
 
-    @property
-    def _steepness(self) -> float:
-        return STEEP * max(1.0, float(self.times.sum()) / 50)
+    Too weak a penalty gives a dual bound far below the infimum, so a violation counts by its standard error: in
+    log-odds it is tiny between two items that hardly differ."""
 
     def _odds(self, theta: Floats, some: Integers) -> Floats:
         """c·e^{−v}: some items × players × answers."""
@@ -220,11 +228,11 @@ class WealthAgainst:
     def minimise(self, start: Floats, some: Integers, *, steps: int, tolerance: float) -> tuple[Floats, Floats]:
         """Points near the infimum over the cone, and about that infimum, for some of the items.
 
-        Newton's method for f + (steepness/2)·Σ outside², every step halved until it descends. At its minimum the
-        multipliers steepness·outside are those of a dual bound, f + steepness·Σ outside², which is what is returned.
+        Newton's method for f + ½·Σ steepness·outside², every step shortened until it descends. At its minimum the
+        multipliers steepness·outside are those of a dual bound, f + Σ steepness·outside², which is what is returned.
         O(items · answers · (players + d²)) per step.
         """
-        rho, theta, d = self._steepness, start.copy(), start.shape[1]
+        rho, theta, d = self.steepness, start.copy(), start.shape[1]
         products = (self.rows[:, :, None] * self.rows[:, None, :]).reshape(len(self.rows), d * d)
         found = np.zeros(len(some))
         left = np.arange(len(some))
@@ -233,9 +241,9 @@ class WealthAgainst:
         for _ in range(steps):
             which, here = some[left], theta[left]
             value = log_sum(terms)
-            outside = np.sum(out**2, axis=1)
-            penalised = value + rho / 2 * outside
-            found[left] = value + rho * outside
+            outside = np.sum(rho[which] * out**2, axis=1)
+            penalised = value + outside / 2
+            found[left] = value + outside
             p = np.exp(terms - value[:, None])
             q = odds / (1 + odds)
             slopes = np.matmul(q * -self.times, self.rows)
@@ -243,9 +251,10 @@ class WealthAgainst:
             weights = np.matmul(p[:, None, :], q * (1 - q))[:, 0] * self.times
             spread = (slopes - gradient[:, None, :]) * np.sqrt(p)[:, :, None]
             hessian = (weights @ products).reshape(-1, d, d) + np.matmul(spread.transpose(0, 2, 1), spread)
-            normals = self.normals[which] * (out > 0)[:, :, None]
-            gradient = gradient - rho * np.matmul(out[:, None, :], normals)[:, 0]
-            hessian += rho * np.matmul(normals.transpose(0, 2, 1), normals)
+            root = np.sqrt(rho[which])
+            normals = self.normals[which] * (root * (out > 0))[:, :, None]
+            gradient = gradient - np.matmul((root * out)[:, None, :], normals)[:, 0]
+            hessian += np.matmul(normals.transpose(0, 2, 1), normals)
             hessian += 1e-10 * np.trace(hessian, axis1=1, axis2=2)[:, None, None] * np.eye(d) + 1e-12 * np.eye(d)
             step = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
             decrement = -np.sum(gradient * step, axis=1)
@@ -255,7 +264,7 @@ class WealthAgainst:
                 moved, tried = here[trying] + size * step[trying], which[trying]
                 new = self._odds(moved, tried)
                 new_terms, new_out = self._terms(new, tried), self._outside(moved, tried)
-                after = log_sum(new_terms) + rho / 2 * np.sum(new_out**2, axis=1)
+                after = log_sum(new_terms) + np.sum(rho[tried] * new_out**2, axis=1) / 2
                 descends = after <= penalised[trying] - 1e-4 * size * decrement[trying] + 1e-12
                 taken = trying[descends]
                 theta[left[taken]] = moved[descends]
@@ -288,7 +297,7 @@ class WealthAgainst:
         p = np.exp(terms - float(log_sum(terms)))
         p[p < 1e-9] = 0.0
         p /= p.sum()
-        multipliers = self._steepness * self._outside(theta[None], only)[0]
+        multipliers = self.steepness[place] * self._outside(theta[None], only)[0]
         used = p > 0
         c, weights = self.coefficients[place][used], p[used, None] * self.times
         bound = dual_bound(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from surepick.identify import Anytime, Problem, Winner
+from surepick.identify import Anytime, Exclusion, Problem, Winner
 from surepick.identify.ladder import compares, expected_costs, has_features
 from surepick.identify.policy import ENOUGH
 from surepick.session.session import Session
@@ -73,9 +73,9 @@ def fewest_judges(delta: float) -> int:
 def judges_needed(session: Session) -> JudgesNeeded | None:
     """What it takes to decide, by simulation: a few milliseconds for each answer.
 
-    None where judges may be asked the same again, for policies other than Winner and Anytime, for questions that are
-    no comparisons of two items, for more than MOST_ITEMS items, and after the verdict. With Anytime it is by the
-    forecast of answers alone.
+    None where judges may be asked the same again, for policies of neither claim, for questions that are no comparisons
+    of two items, for more than MOST_ITEMS items, and after the verdict. For the claim "features" it is by the forecast
+    of answers alone.
     """
     problem, policy = session.problem, session.policy
     if (
@@ -87,7 +87,7 @@ def judges_needed(session: Session) -> JudgesNeeded | None:
         or session.final is not None
     ):
         return None
-    if isinstance(policy, Anytime):
+    if isinstance(policy, Anytime | Exclusion):
         from_start = _by_features(problem, policy.delta)
         return JudgesNeeded(_going_on_by_features(session) if session.answered else from_start, from_start, None)
     if not isinstance(policy, Winner):

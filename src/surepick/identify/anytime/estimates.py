@@ -4,6 +4,8 @@ They belong to a state that keeps its stages, the counts of the evaluated ones a
 is part of a proof: estimates may be rough.
 """
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from surepick._arrays import Floats
@@ -15,7 +17,7 @@ from surepick.identify.policy import StageRecord
 from surepick.identify.problem import Problem
 
 
-class Estimates:
+class Estimates(ABC):
     """The estimates of a state, which has these fields."""
 
     problem: Problem
@@ -30,9 +32,9 @@ class Estimates:
     """Pulls and wins of answers from before the search, which half of the experts know."""
 
     @property
+    @abstractmethod
     def evaluated(self) -> "Estimates":
         """The same with all stages of the longest answered prefix evaluated."""
-        raise NotImplementedError
 
     @cached_property
     def asked(self) -> int:

@@ -241,7 +241,9 @@ class ExclusionState(Estimates):
         if not self.plug_in.pulls.any() or not len(items):
             nats[items] = 0.0
             return Evaluation(nats, (), items[:0])
-        wealth = self.evidence.against(items, self.problem.rows, self.problem.points, self.leader, self.epsilon)
+        wealth = self.evidence.against(
+            items, self.problem.rows, self.problem.points, self.leader, self.epsilon, self.inverse
+        )
         start = np.broadcast_to(self.theta, (count, len(self.theta))).copy()
         start[self.caught_up_now.items] = self.caught_up_now.theta
         points, rough = wealth.minimise(start[items], np.arange(len(items)), steps=ROUGH_STEPS, tolerance=ROUGH)
