@@ -73,6 +73,10 @@ longest and change least: on a busy machine they get a few hundredths of a proce
 MEMORY_SECONDS = 10.0
 """How often a process gives back memory that it does not need."""
 
+BACKGROUND_SECONDS = 120.0
+"""After this long a process for insights or forecasts ends and is replaced. Each of them replays whole studies, and
+Python keeps part of the room that this took, however much is given back."""
+
 END_SECONDS = 4.0
 """How long processes have to end in good order; then they are killed. What is not committed was not acknowledged."""
 
@@ -217,6 +221,8 @@ class ChildProcess:
     name: str
     do: Callable[[], None]
     clean_up: Callable[[], None] = lambda: None
+    is_renewed: bool = False
+    """Whether it ends by itself now and then, to be replaced."""
 
 
 def processes_of(settings: Settings, workers: int, listening: socket.socket) -> list[ChildProcess]:
@@ -228,8 +234,8 @@ def processes_of(settings: Settings, workers: int, listening: socket.socket) -> 
         processes.append(_planner(settings, name))
     if settings.planners:
         processes += [
-            ChildProcess("insights", lambda: _background(settings, update_insights, INSIGHT_NICENESS)),
-            ChildProcess("forecasts", lambda: _background(settings, update_forecasts, FORECAST_NICENESS)),
+            _background("insights", settings, update_insights, INSIGHT_NICENESS),
+            _background("forecasts", settings, update_forecasts, FORECAST_NICENESS),
         ]
     if settings.planners and settings.retention_days is not None:
         processes.append(ChildProcess("retention", lambda: _delete_expired(settings)))
@@ -256,7 +262,9 @@ def supervise(processes: Sequence[ChildProcess]) -> None:
         if pid not in running:  # an orphan, inherited as the first process of a container
             continue
         process, begun = running.pop(pid)
-        logger.warning("The process %s ended (%s) and is replaced.", process.name, os.waitstatus_to_exitcode(status))
+        code = os.waitstatus_to_exitcode(status)
+        if code or not process.is_renewed:
+            logger.warning("The process %s ended (%s) and is replaced.", process.name, code)
         if time.monotonic() - begun < RESTART_SECONDS:
             time.sleep(RESTART_SECONDS)
         running[_fork(process, replaces=True)] = (process, time.monotonic())
@@ -363,11 +371,22 @@ def _planner(settings: Settings, name: str) -> ChildProcess:
     return ChildProcess("planner", plan, clean_up)
 
 
-def _background(settings: Settings, update: Callable[[Database], bool], niceness: int) -> None:
-    if threading.current_thread() is threading.main_thread() and hasattr(os, "nice"):  # not for a thread of a service
-        os.nice(niceness)
-    database = Database(settings.database)
-    _repeat(database, lambda: update(database), _stop_signal())
+def _background(name: str, settings: Settings, update: Callable[[Database], bool], niceness: int) -> ChildProcess:
+    def work() -> None:
+        stopping, is_process = _stop_signal(), threading.current_thread() is threading.main_thread()
+        if is_process:
+            os.nice(niceness)
+        database, begun = Database(settings.database), time.monotonic()
+
+        def step() -> bool:
+            if is_process and time.monotonic() > begun + BACKGROUND_SECONDS:
+                stopping.set()
+                return False
+            return update(database)
+
+        _repeat(database, step, stopping)
+
+    return ChildProcess(name, work, is_renewed=True)
 
 
 def _delete_expired(settings: Settings) -> None:
