@@ -1,10 +1,14 @@
 """Several judges, none of whom is asked the same twice."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from in_process_service import COLOURS, LIKING, FakeJudge, InProcessService
+from surepick.store import log, planner
+from surepick.store.supply import judges_present
 from surepick.store.verify import verify
 
 
@@ -113,3 +117,38 @@ def test_spaced_is_refused(service: InProcessService) -> None:
         {"title": "t", "items": [{"name": name} for name in COLOURS], "repeats": "spaced"},
         status=422,
     )
+
+
+def test_an_answer_to_a_question_that_is_just_being_withdrawn_counts(
+    service: InProcessService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = begin(service)
+    ann = service.judge(one, "ann")
+    rounds(service, [ann], 3)
+    bob = service.judge(one, "bob")
+    bob.lease(3)
+    service.planner.round()  # questions for Bob, which Ann has had; he leaves without them
+    service.now += 1000
+    ann.lease(1)
+    cy, given = service.judge(one, "cy"), list[str]()
+
+    def meanwhile(*known: Any) -> Any:
+        """Who is there; and before anything is written, Cy comes and answers what nobody could take."""
+        found = judges_present(*known)
+        if given:
+            return found
+        assert found.unclaimable
+        (question,) = cy.lease(1)["questions"]
+        given.append(question["id"])
+        cy.answer(question["id"], cy.prefers(question))
+        return replace(found, wishes=dict.fromkeys(found.had, 1))  # so that something is planned, after an evaluation
+
+    monkeypatch.setattr(planner, "judges_present", meanwhile)
+    before = service.get(f"/studies/{one}")["answers"]
+    for _ in range(3):
+        service.planner.round()
+        service.now += 3
+    assert service.get(f"/studies/{one}")["answers"] == before + 1
+    with service.parts.database.reading() as connection:
+        assert log.replay(connection, one, 0).late == frozenset()
+    assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []

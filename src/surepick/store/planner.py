@@ -331,8 +331,8 @@ class Planner:
         wanted = 0 if needs.had else READY - needs.ready
         if wanted < 1 and not needs.wishes and not needs.unclaimable:
             return
-        for number in needs.unclaimable:
-            session.skip(number)
+        if needs.unclaimable:
+            self._withdraw(study, lease, needs.unclaimable)
         asked: list[Question] = []
         exhausted: dict[str, bool] = {}
         for judge, wishes in needs.wishes.items():
@@ -349,7 +349,23 @@ class Planner:
         # soon, and a judge for whom nothing is left does not keep a new one waiting.
         lease.waits = bool(needs.wishes) and not (asked or needs.ready or any(exhausted.values()))
         lease.exhausted |= {judge: (self._now(), session.answered) for judge, done in exhausted.items() if done}
-        self._publish(study, lease, asked, session.final, exhausted=exhausted, withdrawn=needs.unclaimable)
+        self._publish(study, lease, asked, session.final, exhausted=exhausted)
+
+    def _withdraw(self, study: str, lease: StudyLease, numbers: Iterable[int]) -> None:
+        """Skip questions that nobody who is there can take, unless somebody has come meanwhile and taken one."""
+        session, known = lease.session, {"the_study": study, "the_phase": lease.phase, "numbers": list(numbers)}
+        with self._database.writing(durable=False) as connection:
+            self._lock(connection, study, lease)
+            for number in connection.scalars(_not_taken, known).all():
+                session.skip(number)
+            connection.execute(_close_not_taken, known)
+            entries = session.log[lease.written :]
+            head = lease.head + len(entries)
+            log.append(connection, study, lease.phase, lease.head, entries, self._database.now(connection))
+            self._update(connection, study, head=head)
+        lease.head, lease.written = head, len(session.log)
+        # Stages that are answered by that are evaluated only when this is committed, like all others.
+        self._ingest(study, lease)
 
     def _evaluate(self, study: str, lease: StudyLease) -> None:
         """Evaluate the evidence of the answered stages, and publish the verdict so far."""
@@ -372,13 +388,11 @@ class Planner:
         verdict: Verdict | None,
         *,
         exhausted: Mapping[str, bool] | None = None,
-        withdrawn: Iterable[int] = (),
         **changes: Any,
     ) -> None:
         """Write the session's new events, the questions asked and the verdict, in one transaction.
 
-        `exhausted` says of judges whether they have had all that would help; `withdrawn` are questions that are skipped
-        because nobody can take them.
+        `exhausted` says of judges whether they have had all that would help.
         """
         entries = lease.session.log[lease.written :]
         head = lease.head + len(entries)
@@ -397,9 +411,6 @@ class Planner:
                 connection.execute(
                     sa.insert(questions), [_question_row(study, lease.phase, question, now) for question in asked]
                 )
-            gone = [{"the_study": study, "the_phase": lease.phase, "the_number": number} for number in withdrawn]
-            if gone:
-                connection.execute(_withdraw, gone)
             if exhausted:
                 connection.execute(
                     _set_exhausted, [{"the_judge": judge, "value": value} for judge, value in sorted(exhausted.items())]
@@ -491,16 +502,15 @@ _position = sa.select(
     studies.c.planner, studies.c.term, studies.c.state, studies.c.phase, studies.c.head, studies.c.evaluated_stages
 ).where(studies.c.id == sa.bindparam("the_study"))
 
-_withdraw = (
-    sa.update(questions)
-    .where(
-        questions.c.study == sa.bindparam("the_study"),
-        questions.c.phase == sa.bindparam("the_phase"),
-        questions.c.number == sa.bindparam("the_number"),
-        QUESTION_LEASE.never_claimed,  # not if a judge has come and taken it
-    )
-    .values(answered=True)
+_among_not_taken = (
+    questions.c.study == sa.bindparam("the_study"),
+    questions.c.phase == sa.bindparam("the_phase"),
+    questions.c.number.in_(sa.bindparam("numbers", expanding=True)),
+    QUESTION_LEASE.never_claimed,
+    questions.c.answered.is_(False),
 )
+_not_taken = sa.select(questions.c.number).where(*_among_not_taken).order_by(questions.c.number)
+_close_not_taken = sa.update(questions).where(*_among_not_taken).values(answered=True)
 _exhausted_judges = sa.select(judges.c.id).where(
     judges.c.study == sa.bindparam("the_study"), judges.c.exhausted.is_(True)
 )

@@ -127,7 +127,7 @@ def lease_questions(
         for (study, phase), n in missing.items()
         if n
     }
-    had = _had_before(connection, people["wanted"], [row for study in once for row in ready.get(study, ())])
+    had = had_before(connection, people["wanted"], [row for study in once for row in ready.get(study, ())])
     claims: dict[str, tuple[str, float]] = {}
     said_before: list[dict[str, Any]] = []
     wishes: dict[str, int] = {}
@@ -225,7 +225,7 @@ def _said_before(connection: sa.Connection, request: LeaseQuestions, question: s
     return RecordedMessage(question["id"], said, 0)
 
 
-def _had_before(
+def had_before(
     connection: sa.Connection, people: Sequence[str], ready: Sequence[sa.RowMapping]
 ) -> dict[str, set[Asked]]:
     """For each of these judges what they have had, among the measurements of ready questions."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from surepick.session import Session
 from surepick.store import log
-from surepick.store.question_queue import WISH_SECONDS
+from surepick.store.question_queue import WISH_SECONDS, had_before
 from surepick.store.schema import PLANNER_LEASE, QUESTION_LEASE, judges, messages, questions, studies
 
 UNCLAIMED_SECONDS = 2.0
@@ -91,29 +91,33 @@ def judges_present(connection: sa.Connection, study: str, phase: int, now: float
     """Who is there, what they have had, and what they wait for; `session` knows what they answered."""
     known = {"the_study": study, "the_phase": phase}
     present = connection.execute(_present_judges, known | _recently(now)).all()
-    not_answered = connection.execute(_not_answered, known).all()
-    ready = [row for row in not_answered if row.judge is None]
+    not_answered = connection.execute(_not_answered, known).mappings().all()
+    ready = [row for row in not_answered if row["judge"] is None]
     taken: dict[str | None, set[int]] = {}
     if not session.problem.inputs:  # the same pair on another input is another question
-        for row in not_answered:
-            taken.setdefault(row.judge, set()).add(row.measurement)
+        for question in not_answered:
+            taken.setdefault(question["judge"], set()).add(question["measurement"])
     had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
+    if not session.problem.inputs:
+        # What is not handed out is not counted on either: else somebody might wait for ever.
+        for judge, refused in had_before(connection, sorted(had), ready).items():
+            had[judge] |= {measurement for measurement, _ in refused}
     if session.problem.show > 2:  # two items that a judge was shown together are not to be shown together again
         for judge, mine in had.items():
             met = session.problem.shown_together(mine)
-            shown = {row.measurement: session.problem.shown(row.measurement) for row in ready}
+            shown = {row["measurement"]: session.problem.shown(row["measurement"]) for row in ready}
             had[judge] = mine.union(number for number, items in shown.items() if met[np.ix_(items, items)].any())
     # Each judge is counted on to take the first ready questions that are new to that judge.
     free, wishes = list(ready), dict[str, int]()
     for row in present:
         wanted = max(row.wishes, math.ceil(row.taken / AHEAD_SECONDS), 1)
-        new = [question for question in free if question.measurement not in had[row.id]][:wanted]
+        new = [question for question in free if question["measurement"] not in had[row.id]][:wanted]
         for question in new:
             free.remove(question)
         if len(new) < wanted and not row.exhausted:
             wishes[row.id] = wanted - len(new)
-    old = [row for row in ready if row.planned < now - UNCLAIMED_SECONDS]
-    stuck = [row.number for row in old if had and all(row.measurement in mine for mine in had.values())]
+    old = [row for row in ready if row["planned"] < now - UNCLAIMED_SECONDS]
+    stuck = [row["number"] for row in old if had and all(row["measurement"] in mine for mine in had.values())]
     return JudgeNeeds(had, wishes, len(ready), tuple(stuck))
 
 
@@ -194,7 +198,14 @@ _present_judges = (
 # Those with a judge and those without are told apart afterwards: for a condition on the judge SQLite would read all
 # questions that the study ever had.
 _not_answered = (
-    sa.select(questions.c.number, questions.c.measurement, questions.c.planned, questions.c.judge)
+    sa.select(
+        questions.c.study,
+        questions.c.phase,
+        questions.c.number,
+        questions.c.measurement,
+        questions.c.planned,
+        questions.c.judge,
+    )
     .where(
         questions.c.study == sa.bindparam("the_study"),
         questions.c.phase == sa.bindparam("the_phase"),
