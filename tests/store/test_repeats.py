@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from in_process_service import COLOURS, LIKING, FakeJudge, InProcessService
 from surepick.store import log, planner
+from surepick.store.schema import questions
 from surepick.store.supply import judges_present
 from surepick.store.verify import verify
 
@@ -152,3 +154,26 @@ def test_an_answer_to_a_question_that_is_just_being_withdrawn_counts(
     with service.parts.database.reading() as connection:
         assert log.replay(connection, one, 0).late == frozenset()
     assert [sentence for report in verify(service.parts.database) for sentence in report.wrong] == []
+
+
+def test_a_question_behind_others_that_the_judge_has_had_is_found(service: InProcessService) -> None:
+    """The first in the queue may be for judges who come later; nobody waits for them to come."""
+    one = begin(service, items=[{"name": str(number)} for number in range(12)])
+    ann = service.judge(one, "ann")
+    for _ in range(9):
+        for question in ann.lease(1)["questions"]:
+            ann.answer(question["id"], "a")
+        service.planner.round()
+    had = service.planner._held[one].session.had_by(ann.id)
+    with service.parts.database.writing() as connection:
+        rows = connection.execute(sa.select(questions).where(questions.c.study == one)).mappings().all()
+        first = max(row["number"] for row in rows) + 1
+        template = dict(rows[-1]) | {"judge": None, "leased_at": None, "leased_until": None, "answered": False}
+        new = next(number for number in range(66) if number not in had)
+        queue = [*sorted(had)[:6], new]
+        copies = [
+            {"id": f"copy {place}", "number": first + place, "measurement": row} for place, row in enumerate(queue)
+        ]
+        connection.execute(sa.update(questions).where(questions.c.answered.is_(False)).values(answered=True))
+        connection.execute(sa.insert(questions), [template | copy for copy in copies])
+    assert [question["id"] for question in ann.lease(1)["questions"]] == ["copy 6"]

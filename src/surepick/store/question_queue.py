@@ -11,9 +11,9 @@ it is late. After an undo the question is open for another turn.
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ from surepick.store.database import Conflict, Database, Forbidden, NotFound, loc
 from surepick.store.schema import QUESTION_LEASE, judges, messages, questions, studies
 
 COPIES = 4
-"""Ready questions looked at for each that is wanted: some of them may be copies of the same question."""
+"""Ready questions looked at first for each that is wanted: a judge may have had some of them."""
 
 MOST_LEASES = 10
 """How long a question is renewed at most, in leases: a page left open must not hold up all others for ever."""
@@ -127,6 +127,9 @@ def lease_questions(
         for (study, phase), n in missing.items()
         if n
     }
+    not_all = {
+        study for (study, _), n in missing.items() if study in once and len(ready.get(study, ())) >= COPIES * n > 0
+    }
     had = had_before(connection, people["wanted"], [row for study in once for row in ready.get(study, ())])
     claims: dict[str, tuple[str, float]] = {}
     said_before: list[dict[str, Any]] = []
@@ -144,14 +147,16 @@ def lease_questions(
             mine, pool = held.setdefault(request.judge, []), ready.get(request.study, [])
             seen = had[request.judge] | {_asked_of(question) for question in mine}
             met = _met_in_sets(connection, request, row["phase"], pool) if request.study in once else set[Pair]()
-            for question in list(pool):
+            further = _new_to(connection, request, row["phase"], claims) if request.study in not_all else ()
+            for question in chain(list(pool), further):
                 if len(mine) >= request.n:
                     break
                 if request.study not in once or not (_asked_of(question) in seen or met & _pairs(question)):
                     seen.add(_asked_of(question))
                     met |= _pairs(question)
                     mine.append(question)
-                    pool.remove(question)
+                    if question in pool:
+                        pool.remove(question)
                 elif question["input"] is not None:
                     again = _said_before(connection, request, question)
                     if again is not None:
@@ -178,6 +183,18 @@ def lease_questions(
     if changed:
         connection.execute(_wish, changed)
     return results
+
+
+def _new_to(
+    connection: sa.Connection, request: LeaseQuestions, phase: int, claimed: Collection[str]
+) -> Iterator[sa.RowMapping]:
+    """Ready questions that this judge has not had, wherever in the queue they are; read when the first ones did not do.
+
+    The planner counts on the judge to take one. Those in front may be for others, who come later or not at all.
+    """
+    known = {"the_study": request.study, "the_phase": phase, "the_judge": request.judge}
+    rows = connection.execute(_ready_and_new, known | {"n": COPIES * request.n + len(claimed)}).mappings()
+    return (question for question in rows if question["id"] not in claimed)
 
 
 Asked = tuple[int, str | None]
@@ -417,26 +434,41 @@ _ready = (
     .with_for_update(skip_locked=True)
 )
 
+
 # What a judge has had is what the session takes for it (`Session.had_by`), by which the planner chooses: an answer, tie
 # or skip that is not undone, late or without effect. A question that expired without one may come again. If it were
 # refused here, somebody who comes back alone would wait for ever.
-_later = messages.alias()
-_had_by_judge = sa.or_(
-    questions.c.answered.is_(False),
-    sa.exists().where(
-        messages.c.question == questions.c.id,
-        messages.c.said != "undo",
-        sa.or_(messages.c.seq.is_(None), messages.c.seq >= 0),
-        sa.or_(messages.c.late.is_(False), messages.c.said.in_(["skip", "tie"])),
-        ~sa.exists().where(_later.c.question == messages.c.question, _later.c.turn > messages.c.turn),
-    ),
+def _counts_as_had(taken: sa.FromClause) -> sa.ColumnElement[bool]:
+    later = messages.alias()
+    return sa.or_(
+        taken.c.answered.is_(False),
+        sa.exists().where(
+            messages.c.question == taken.c.id,
+            messages.c.said != "undo",
+            sa.or_(messages.c.seq.is_(None), messages.c.seq >= 0),
+            sa.or_(messages.c.late.is_(False), messages.c.said.in_(["skip", "tie"])),
+            ~sa.exists().where(later.c.question == messages.c.question, later.c.turn > messages.c.turn),
+        ),
+    )
+
+
+_taken = questions.alias()
+_ready_and_new = _ready.where(
+    ~sa.exists().where(
+        _taken.c.study == questions.c.study,
+        _taken.c.phase == questions.c.phase,
+        _taken.c.judge == sa.bindparam("the_judge"),
+        _taken.c.measurement == questions.c.measurement,
+        _taken.c.input.is_not_distinct_from(questions.c.input),
+        _counts_as_had(_taken),
+    )
 )
 
 _sets_of_judge = sa.select(questions.c.first, questions.c.second, questions.c.others).where(
     questions.c.study == sa.bindparam("the_study"),
     questions.c.phase == sa.bindparam("the_phase"),
     questions.c.judge == sa.bindparam("the_judge"),
-    _had_by_judge,
+    _counts_as_had(questions),
 )
 
 _earlier = (
@@ -458,7 +490,7 @@ _had = sa.select(questions.c.judge, questions.c.measurement, questions.c.input).
     questions.c.phase == sa.bindparam("the_phase"),
     questions.c.judge.in_(sa.bindparam("people", expanding=True)),
     questions.c.measurement.in_(sa.bindparam("asked", expanding=True)),
-    _had_by_judge,
+    _counts_as_had(questions),
 )
 
 _asked = (

@@ -99,8 +99,9 @@ def judges_present(connection: sa.Connection, study: str, phase: int, now: float
             taken.setdefault(question["judge"], set()).add(question["measurement"])
     had = {row.id: session.had_by(row.id) | taken.get(row.id, set()) for row in present}
     if not session.problem.inputs:
-        # What is not handed out is not counted on either: else somebody might wait for ever.
-        for judge, refused in had_before(connection, sorted(had), ready).items():
+        # What somebody who waits is not given is not counted on either: else they might wait for ever.
+        waiting = [row.id for row in present if row.wishes]
+        for judge, refused in had_before(connection, waiting, ready).items():
             had[judge] |= {measurement for measurement, _ in refused}
     if session.problem.show > 2:  # two items that a judge was shown together are not to be shown together again
         for judge, mine in had.items():
