@@ -82,7 +82,7 @@ MOST_COORDINATES = 60
 
 
 HUMAN_COORDINATES, HUMAN_ITEMS = 12, 100
-"""Up to so many, "features" is proved by Exclusion where items are compared: its cost grows with both."""
+"""Up to these numbers "features" is proved by Exclusion where items are compared: its cost grows with both."""
 
 
 def compares(problem: Problem) -> bool:

@@ -1,7 +1,7 @@
 """What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of its stages."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from surepick.glm import Tally
 from surepick.guarantee import Guarantee
 from surepick.identify.problem import Problem
 from surepick.identify.sets import Orders, checked_order, decided_pairs
-from surepick.identify.verdict import Verdict
+from surepick.identify.verdict import Status, Verdict
 
 
 class CannotClose(SurepickError):
@@ -292,6 +292,30 @@ GROWTH = 0.02
 def budget_spent(budget: int, reason: str) -> str:
     """What a verdict says where the budget ended the search."""
     return f"The budget of {budget:,} questions is spent. {reason} Raise the budget."
+
+
+def out_of_budget(verdict: Verdict, budget: int) -> Verdict:
+    """The verdict where the budget ends a search that epsilon could have ended sooner."""
+    reason = (
+        f"The budget of {budget:,} questions is spent. {verdict.reason} "
+        "Raise the budget, or accept an item that is nearly best with epsilon."
+    )
+    return replace(verdict, status=Status.BUDGET_SPENT, reason=reason)
+
+
+def missing_if_logistic(missing: str, unanswered: int) -> tuple[str, ...]:
+    """What a claim about logistic answers assumes about those that did not come, if any did not."""
+    if not unanswered:
+        return ()
+    if missing == "charged":
+        return (
+            f"{unanswered:,} questions were closed without an answer, and each was charged the worse of the two "
+            "answers: why they are missing does not matter.",
+        )
+    return (
+        f"{unanswered:,} questions were closed without an answer: whether an answer comes depends neither on what "
+        "it would have been nor on answers to later questions, and decisive answers are logistic.",
+    )
 
 
 def stage_size(asked: int, budget: int, one_by_one: int) -> int:

@@ -5,6 +5,8 @@ is part of a proof: estimates may be rough.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -35,6 +37,13 @@ class Estimates(ABC):
     @abstractmethod
     def evaluated(self) -> "Estimates":
         """The same with all stages of the longest answered prefix evaluated."""
+
+    def with_stage(self, stage: int, record: StageRecord) -> Self:
+        """With what a stage has by now; evidence that was counted for good does not change."""
+        if stage < self.evaluated_stages:
+            return self
+        stages = (*self.stages[:stage], record, *self.stages[stage + 1 :])
+        return cast("Self", replace(cast("Any", self), stages=stages))  # all states are dataclasses
 
     @cached_property
     def asked(self) -> int:

@@ -45,8 +45,10 @@ from surepick.identify.policy import (
     checked_limits,
     checked_partial,
     exhausted,
+    missing_if_logistic,
     numbered,
     old_counts,
+    out_of_budget,
 )
 from surepick.identify.problem import Problem
 from surepick.identify.verdict import Rival, Status, Verdict
@@ -127,7 +129,7 @@ class Anytime:
             # Open questions count against the budget, and their answers may still decide.
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
-            return self._out_of_budget(self.verdict(state))
+            return out_of_budget(self.verdict(state), self.budget)
         if state.early and state.waiting and _open_questions_suffice(state):
             return Wait("What is asked already may decide; its answers are still to come.")
         if without is None:
@@ -186,11 +188,11 @@ class Anytime:
         record = numbered(state.stages, stage)
         pulls, wins = checked_answers(record.plan, tally)
         partial = checked_partial(record.plan, tally, partial)
-        return _with_stage(state, stage, replace(record, pulls=pulls, wins=wins, partial=partial))
+        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins, partial=partial))
 
     def close(self, state: State, stage: int) -> State:
         """Take the answers a stage has as all it will get."""
-        return _with_stage(state, stage, replace(numbered(state.stages, stage), closed=True))
+        return state.with_stage(stage, replace(numbered(state.stages, stage), closed=True))
 
     def verdict(self, state: State) -> Verdict:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
@@ -246,13 +248,6 @@ class Anytime:
         """Probability that an answer to this measurement is 1, by the estimate; a heuristic."""
         return float(probability_of_yes(state.problem.rows[measurement] @ state.theta))
 
-    def _out_of_budget(self, verdict: Verdict) -> Verdict:
-        reason = (
-            f"The budget of {self.budget:,} questions is spent. {verdict.reason} "
-            "Raise the budget, or accept an item that is nearly best with epsilon."
-        )
-        return replace(verdict, status=Status.BUDGET_SPENT, reason=reason)
-
     def _say(
         self, state: State, status: Status, leader: int, alive: Integers, bounds: RivalBounds | None, reason: str = ""
     ) -> Verdict:
@@ -284,24 +279,13 @@ class Anytime:
             policy=self.name,
             guarantee=self.guarantee,
             statement=self.statement,
-            assumptions=(*self.assumptions, *self._about_missing(sum(stage.missing for stage in evaluated))),
+            assumptions=(
+                *self.assumptions,
+                *missing_if_logistic(self.missing, sum(stage.missing for stage in evaluated)),
+            ),
             rivals=rivals,
             reason=reason,
             also=problem.aliases[leader][1:],
-        )
-
-    def _about_missing(self, unanswered: int) -> tuple[str, ...]:
-        """What is assumed about answers that did not come, if any did not."""
-        if not unanswered:
-            return ()
-        if self.missing == "charged":
-            return (
-                f"{unanswered:,} questions were closed without an answer, and each was charged the worse of the two "
-                "answers: why they are missing does not matter.",
-            )
-        return (
-            f"{unanswered:,} questions were closed without an answer: whether an answer comes depends neither on what "
-            "it would have been nor on answers to later questions, and decisive answers are logistic.",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -407,10 +391,3 @@ def _late_questions(state: State, leader: int, theta: Floats, size: int, rows: F
     if uncovered:
         counts += ask_uncovered(rows, state.theta, state.recent_information, state.ridge, uncovered)
     return counts
-
-
-def _with_stage(state: State, stage: int, record: StageRecord) -> State:
-    """With what a stage has by now; evidence that was counted for good does not change."""
-    if stage < state.evaluated_stages:
-        return state
-    return replace(state, stages=(*state.stages[:stage], record, *state.stages[stage + 1 :]))

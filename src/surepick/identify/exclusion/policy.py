@@ -25,7 +25,7 @@ from surepick.evidence.stakes import StakedEvidence
 from surepick.glm import Tally, probability_of_yes
 from surepick.guarantee import Guarantee
 from surepick.identify.anytime.sampling import ask_early, ask_late
-from surepick.identify.exclusion.state import SPARE, Evaluation, Excluded, ExclusionMemo, ExclusionState
+from surepick.identify.exclusion.state import SPARE, Excluded, ExclusionEvaluation, ExclusionMemo, ExclusionState
 from surepick.identify.policy import (
     ENOUGH,
     LOGISTIC,
@@ -38,8 +38,10 @@ from surepick.identify.policy import (
     checked_limits,
     checked_partial,
     exhausted,
+    missing_if_logistic,
     numbered,
     old_counts,
+    out_of_budget,
 )
 from surepick.identify.problem import NOTHING, Problem
 from surepick.identify.verdict import Rival, Status, Verdict
@@ -128,7 +130,7 @@ class Exclusion:
         if size < 1:
             if state.evaluated_stages < len(state.stages):
                 return Wait("The budget is spent; answers to questions handed out are still to come.")
-            return self._out_of_budget(self.verdict(state))
+            return out_of_budget(self.verdict(state), self.budget)
         evaluation, now = state.evaluation, state.concluded
         if early and now.waiting and _open_questions_suffice(now, evaluation.nats):
             return Wait("What is asked already may decide; its answers are still to come.")
@@ -182,11 +184,11 @@ class Exclusion:
         record = numbered(state.stages, stage)
         pulls, wins = checked_answers(record.plan, tally)
         partial = checked_partial(record.plan, tally, partial)
-        return _with_stage(state, stage, replace(record, pulls=pulls, wins=wins, partial=partial))
+        return state.with_stage(stage, replace(record, pulls=pulls, wins=wins, partial=partial))
 
     def close(self, state: ExclusionState, stage: int) -> ExclusionState:
         """Take the answers a stage has as all it will get."""
-        return _with_stage(state, stage, replace(numbered(state.stages, stage), closed=True))
+        return state.with_stage(stage, replace(numbered(state.stages, stage), closed=True))
 
     def verdict(self, state: ExclusionState) -> Verdict:
         """What the evaluated stages say: final where they decide, otherwise `open`."""
@@ -218,7 +220,10 @@ class Exclusion:
             policy=self.name,
             guarantee=self.guarantee,
             statement=self.statement,
-            assumptions=(*self.assumptions, *self._about_missing(sum(stage.missing for stage in evaluated))),
+            assumptions=(
+                *self.assumptions,
+                *missing_if_logistic(self.missing, sum(stage.missing for stage in evaluated)),
+            ),
             rivals=tuple(rivals),
             reason=reason,
             also=problem.aliases[best][1:],
@@ -278,27 +283,6 @@ class Exclusion:
         }
         return content | {"digest": digest(content)}
 
-    def _out_of_budget(self, verdict: Verdict) -> Verdict:
-        reason = (
-            f"The budget of {self.budget:,} questions is spent. {verdict.reason} "
-            "Raise the budget, or accept an item that is nearly best with epsilon."
-        )
-        return replace(verdict, status=Status.BUDGET_SPENT, reason=reason)
-
-    def _about_missing(self, unanswered: int) -> tuple[str, ...]:
-        """What is assumed about answers that did not come, if any did not."""
-        if not unanswered:
-            return ()
-        if self.missing == "charged":
-            return (
-                f"{unanswered:,} questions were closed without an answer, and each was charged the worse of the two "
-                "answers: why they are missing does not matter.",
-            )
-        return (
-            f"{unanswered:,} questions were closed without an answer: whether an answer comes depends neither on what "
-            "it would have been nor on answers to later questions, and decisive answers are logistic.",
-        )
-
     def to_json(self) -> dict[str, Any]:
         """The configuration, with which `policy_from_json` builds an equal one."""
         known = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "warm"}
@@ -306,7 +290,13 @@ class Exclusion:
 
 
 def _choose_questions(
-    state: ExclusionState, evaluation: Evaluation, size: int, rng: np.random.Generator, rows: Floats, *, early: bool
+    state: ExclusionState,
+    evaluation: ExclusionEvaluation,
+    size: int,
+    rng: np.random.Generator,
+    rows: Floats,
+    *,
+    early: bool,
 ) -> Integers:
     """How often to ask each measurement, `size` questions in all; those in zero rows may not be asked."""
     leader, theta, nats = state.leader, state.theta, evaluation.nats
@@ -373,10 +363,3 @@ def _proof(problem: Problem, one: Excluded) -> dict[str, Any]:
         "shares": one.shares,
         "multipliers": one.multipliers,
     }
-
-
-def _with_stage(state: ExclusionState, stage: int, record: StageRecord) -> ExclusionState:
-    """With what a stage has by now; evidence that was counted for good does not change."""
-    if stage < state.evaluated_stages:
-        return state
-    return replace(state, stages=(*state.stages[:stage], record, *state.stages[stage + 1 :]))

@@ -56,7 +56,7 @@ class Excluded:
 
 
 @dataclass(frozen=True, eq=False)
-class StageFactors:
+class StakedFactors:
     """What the factors of a stage depend on besides its answers."""
 
     experts: Floats
@@ -78,7 +78,7 @@ class StageFactors:
         }
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> "StageFactors":
+    def from_json(cls, given: Mapping[str, Any]) -> "StakedFactors":
         """Read what `to_json` gave."""
         told = given["predictions"]
         chances, rivals = np.array(told["chances"]), np.array(told["rivals"], dtype=np.int64)
@@ -92,7 +92,7 @@ class ExclusionMemo:
 
     excluded: tuple[Excluded, ...]
     """Items excluded just before it."""
-    factors: StageFactors | None
+    factors: StakedFactors | None
     """None while answers to earlier stages, on which they may depend, are still out."""
 
     def to_json(self) -> dict[str, Any]:
@@ -104,11 +104,11 @@ class ExclusionMemo:
     def from_json(cls, given: Mapping[str, Any]) -> "ExclusionMemo":
         """Read what `to_json` gave."""
         excluded = tuple(Excluded(**one) for one in given["excluded"])
-        return cls(excluded, StageFactors.from_json(given) if "predictions" in given else None)
+        return cls(excluded, StakedFactors.from_json(given) if "predictions" in given else None)
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class ExclusionEvaluation:
     """What the evaluated stages say."""
 
     nats: Floats
@@ -229,7 +229,7 @@ class ExclusionState(Estimates):
         return self.caught_up(leader, theta, self.planned - self.arrived[0])
 
     @cached_property
-    def evaluation(self) -> Evaluation:
+    def evaluation(self) -> ExclusionEvaluation:
         """What can be excluded by the evaluated stages, tried where it is nearly so by a rough solution."""
         if self.evaluated is not self:
             return self.evaluated.evaluation
@@ -240,7 +240,7 @@ class ExclusionState(Estimates):
             items = items[items != self.leader]
         if not self.plug_in.pulls.any() or not len(items):
             nats[items] = 0.0
-            return Evaluation(nats, (), items[:0])
+            return ExclusionEvaluation(nats, (), items[:0])
         wealth = self.evidence.against(
             items, self.problem.rows, self.problem.points, self.leader, self.epsilon, self.inverse
         )
@@ -273,7 +273,9 @@ class ExclusionState(Estimates):
         nats[[one.item for one in excluded]] = np.inf
         seems_enough = np.isfinite(nats[items]) & (rough >= self.needed + SPARE) & (items != self.leader)
         unproved = np.flatnonzero(seems_enough)
-        return Evaluation(nats, tuple(excluded), items[unproved[np.argsort(-by_losses[unproved], kind="stable")]])
+        return ExclusionEvaluation(
+            nats, tuple(excluded), items[unproved[np.argsort(-by_losses[unproved], kind="stable")]]
+        )
 
     @property
     def concluded(self) -> "ExclusionState":
@@ -289,7 +291,7 @@ class ExclusionState(Estimates):
         """With these items excluded, too."""
         return replace(self, excluded={**self.excluded, **_collected([more])})
 
-    def fix_factors(self, where: Integers) -> StageFactors:
+    def fix_factors(self, where: Integers) -> StakedFactors:
         """What is predicted and staked about a stage that asks these measurements.
 
         It may depend on all answers to stages planned before, whenever they came (docs/anytime.md, section 4).
@@ -308,7 +310,7 @@ class ExclusionState(Estimates):
         across = y @ self.inverse
         shifts = (across / np.maximum(np.einsum("zi,zi->z", y, across), 1e-300)[:, None]) @ x.T
         stakes = Stakes.of(chances, caught.items, caught.theta @ x.T, shifts, self.problem.about[where])
-        return StageFactors(np.asarray(self.fits if len(theta) else self.experts), logits, stakes)
+        return StakedFactors(np.asarray(self.fits if len(theta) else self.experts), logits, stakes)
 
 
 def _collected(groups: Iterable[Iterable[Excluded]]) -> dict[tuple[int, int], Excluded]:
