@@ -11,7 +11,7 @@ from surepick.glm.score_posterior import ScorePrior
 from surepick.identify import Plan, Population, Posterior, Problem, Status, Winner
 from surepick.identify.posterior import CUT_SHARE, DRAWS, LOOKS_SHARE, MORE_DRAWS
 from surepick.registry import policy_from_json
-from surepick.session import Session
+from surepick.session import Session, find_best
 from surepick_experiments.studies.population import search
 
 FEATURES = np.random.default_rng(4).normal(size=(5, 2))
@@ -201,3 +201,12 @@ def test_questions_with_a_certain_answer_are_not_asked():
         assert isinstance(plan, Plan)
         assert PROBLEM.about[plan.measurements[0]].tolist() == [0, 1]
         state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(PROBLEM, [len(state.stages) % 2]))
+
+
+def test_a_person_who_never_errs_is_decided() -> None:
+    """No Gaussian fits such answers well, so many draws are above the first cut."""
+    problem = Problem.from_pairs([f"{number:02}" for number in range(40)])
+    verdict = find_best(
+        problem, lambda question: int(question.first > question.second), policy=Posterior(budget=150), repeats="spaced"
+    )
+    assert (verdict.status, verdict.best) == (Status.CERTAIN, "39")

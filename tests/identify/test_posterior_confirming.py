@@ -24,6 +24,7 @@ class Coin:
             "equal": lambda: np.ones(count),
             "gamma": lambda: rng.gamma(0.5, 2.0, count),
             "heavy": lambda: np.where(rng.random(count) < 2e-3, 100.0, 0.8 / 0.998),
+            "heavier": lambda: rng.choice([2_000.0, 100.0, 0.2 / 0.9977], count, p=[3e-4, 2e-3, 0.9977]),
             "pareto": lambda: rng.pareto(1.5, count) / 2.0,  # no finite variance
         }[self.weights]()
         return Draws(np.where(rng.random(count) < self.share, -1.0, 1.0)[:, None], np.log(weights))
@@ -67,10 +68,16 @@ def test_what_is_small_is_confirmed(weights):
 
 
 def test_much_weight_above_the_cut_is_not_confirmed():
-    """The event is rare, but a fifth of the posterior lies where one draw in 500 does: it counts as error."""
-    heavy = Coin(0.01, "heavy")
+    """The event is rare, but most of the posterior lies where one draw in 3,000 does: it counts as error."""
     assert confirmed(Coin(0.01, "equal"), 3, bound=0.05).small
-    assert not any(confirmed(heavy, seed, bound=0.05).small for seed in range(3))
+    assert not any(confirmed(Coin(0.01, "heavier"), seed, bound=0.05).small for seed in range(3))
+
+
+def test_weight_between_the_cuts_is_counted_for_what_it_shows():
+    """A fifth of the posterior lies where one draw in 500 does: above the first cut and below the other."""
+    assert all(confirmed(Coin(0.01, "heavy"), seed, bound=0.05).small for seed in range(3))
+    found = [confirmed(Coin(0.06, "heavy"), seed, bound=0.05).small for seed in range(20)]
+    assert sum(found) <= binom.isf(1e-4, 20, LEVEL)
 
 
 def test_hopeless_cases_end_soon():
