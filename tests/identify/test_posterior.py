@@ -204,7 +204,7 @@ def test_questions_with_a_certain_answer_are_not_asked():
 
 
 def test_a_person_who_never_errs_is_decided() -> None:
-    """No Gaussian fits such answers well, so many draws are above the first cut."""
+    """Gaussians fit such answers poorly: many draws are above the first cut."""
     problem = Problem.from_pairs([f"{number:02}" for number in range(40)])
     verdict = find_best(
         problem, lambda question: int(question.first > question.second), policy=Posterior(budget=150), repeats="spaced"
