@@ -13,6 +13,7 @@ from scipy.stats import binom
 
 from helpers import planned
 from surepick import Anytime, Guarantee, Problem, Session, Status, find_best
+from surepick._arrays import Floats
 from surepick.errors import InvalidInput
 from surepick.glm import probability_of_yes, softplus, variance
 from surepick.identify import Plan, run
@@ -27,12 +28,13 @@ from surepick.identify.anytime.directional import (
     taylor_sum,
     tilt_powers,
 )
-from surepick.identify.anytime.state import AnytimeMemo
-from surepick.identify.anytime.stopping import THOROUGH, lacking_at, rival_bounds
+from surepick.identify.anytime.state import AnytimeMemo, State
+from surepick.identify.anytime.stopping import AGAIN, FIRST, OLDER, THOROUGH, ProofStrategy, lacking_at, rival_bounds
+from surepick.identify.anytime.tuning import TUNING
 from surepick.judges import World
 from surepick_experiments.studies import minimisation
 from surepick_experiments.studies.delta_anytime import HORIZON, Hasty, Unpaid, large_norm_tie
-from surepick_experiments.worlds import person
+from surepick_experiments.worlds import catalogue, person
 
 FALSE_ALARM = 1e-3
 
@@ -99,6 +101,38 @@ class TestWitnesses:
                     assert plain < state.threshold
                     assert tilted < state.needed(leader)
         assert found >= 5
+
+
+class TestStrategies:
+    """Each way to prove a bound finds what it can, whatever the others found before it."""
+
+    @pytest.fixture
+    def state(self) -> State:
+        """Soon after a restart, which then has most evidence and little information."""
+        world = catalogue("comfort", items=60, pairs=150, gap=0.35, seed=3)
+        policy, judge, rng = Anytime(), world.judge(3), np.random.default_rng(3)
+        state = policy.start(world.problem)
+        while state.asked < 1800:
+            state, plan = planned(policy, state, rng)
+            assert isinstance(plan, Plan)
+            wins = judge.wins(world.problem.measurements[plan.measurements], plan.pulls)
+            state = policy.update(state, plan.stage, plan.tally(world.problem, wins))
+        return state.evaluated
+
+    def bounds(self, state: State, *strategies: ProofStrategy) -> Floats:
+        close = np.argsort(state.nats(state.leader), kind="stable")[:6]
+        return rival_bounds(state, state.leader, close, strategies).directional
+
+    def test_a_poor_first_bound_does_not_hide_that_older_restarts_prove_more(self, state: State) -> None:
+        first, older = self.bounds(state, FIRST), self.bounds(state, OLDER)
+        poor = first < state.needed(state.leader) - TUNING.hopeless
+        assert np.any(poor & (older > first + 1))
+        assert np.all(self.bounds(state, FIRST, OLDER) >= older)
+
+    def test_shares_at_the_least_point_prove_more_than_those_where_the_rival_has_caught_up(self, state: State) -> None:
+        once, again = self.bounds(state, FIRST), self.bounds(state, FIRST, *AGAIN)
+        assert np.all(again >= once)
+        assert np.any(again > once + 1)
 
 
 class TestFactors:

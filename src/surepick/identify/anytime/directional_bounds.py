@@ -100,7 +100,7 @@ def _exponential_excess(sums: Floats, t: Floats) -> Floats:
 
 
 def directional_bounds(
-    evidence: Evidence, plug_in: Passed, F: DirectionalMinorant, target: float, *, age: int
+    evidence: Evidence, plug_in: Passed, F: DirectionalMinorant, target: float, *, age: int, shared_at: Floats
 ) -> DirectionalBounds:
     """Lower bounds of log E^{j,z} over the null within the localiser, by passes over boxes that shrink.
 
@@ -113,10 +113,11 @@ def directional_bounds(
         F: The minorants to bound.
         target: The level tau; nothing is gained beyond it.
         age: Which shares of the restarts G has, one of `Tuning.ages`.
+        shared_at: A point for each rival; where `age` is 0, the shares are by the restarts' evidence there.
 
     O(passes · rivals · (vectors · d² + d³)).
     """
-    start = _aged(evidence, plug_in, F, age)
+    start = _aged(evidence, plug_in, F, age, shared_at)
     G, vectors = start.below, start.below.vectors
     room = np.maximum(F.threshold - G.values(start.points), 1e-6)
     around = region(G, start.points, F.y, start.multipliers, room)
@@ -157,9 +158,9 @@ def directional_bounds(
     return DirectionalBounds(bounds, start.points, start.shares, proofs, theta)
 
 
-def _aged(evidence: Evidence, plug_in: Passed, F: DirectionalMinorant, age: int) -> Passed:
+def _aged(evidence: Evidence, plug_in: Passed, F: DirectionalMinorant, age: int, shared_at: Floats) -> Passed:
     """The plug-in minorants with other shares of the restarts, at their least points on the hyperplanes."""
-    terms = evidence.terms(plug_in.points)
+    terms = evidence.terms(shared_at)
     count = terms.shape[1]
     shares = softmax(terms, axis=1) if age == 0 else np.tile(np.eye(count)[max(count - 1 - age, 0)], (len(terms), 1))
     # No share is zero: lam·n must outweigh P also on vectors that only some restarts counted.
@@ -277,7 +278,7 @@ def wide_bounds(evidence: Evidence, plug_in: Passed, F: DirectionalMinorant) -> 
     the inverse of Σ alpha·s·xxᵀ at the point, and k the largest norm of an x, its infimum lies at most
     [kr + (1 − kr)·log(1 − kr)]/k² below (docs/anytime.md, section 3, (17); docs/theory.md, Lemma 1).
     """
-    start = _aged(evidence, plug_in, F, TUNING.ages[0])
+    start = _aged(evidence, plug_in, F, TUNING.ages[0], plug_in.points)
     G, vectors, y = start.below, start.below.vectors, F.y
     room = np.maximum(F.threshold - G.values(start.points), 1e-6)
     half = region(G, start.points, y, start.multipliers, room).half

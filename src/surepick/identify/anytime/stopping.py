@@ -40,16 +40,18 @@ class ProofStrategy(NamedTuple):
     much, but costs a large lam."""
     age: int | None
     """Of the restarts (`Tuning.ages`); None: by the bound for very wide boxes, where nothing else was found."""
+    again: bool = False
+    """Bets and restarts shared by what they are worth where the best bound so far is least, and not where the rival has
+    just caught up: Jensen's inequality, (6) and (11), is an equality at the point of the shares."""
 
 
-QUICK = (ProofStrategy(None, TUNING.ages[0]), ProofStrategy(None, TUNING.ages[1]), ProofStrategy(None, None))
-THOROUGH = (
-    *QUICK,
-    ProofStrategy(None, TUNING.ages[2]),
-    ProofStrategy(0, TUNING.ages[0]),
-    ProofStrategy(1, TUNING.ages[0]),
-)
-IN_TURN = (THOROUGH[0], THOROUGH[1], THOROUGH[0], THOROUGH[-1])
+FIRST, OLDER, WIDE = ProofStrategy(None, TUNING.ages[0]), ProofStrategy(None, TUNING.ages[1]), ProofStrategy(None, None)
+OLDEST = ProofStrategy(None, TUNING.ages[2])
+BEST_BET, SECOND_BET = ProofStrategy(0, TUNING.ages[0]), ProofStrategy(1, TUNING.ages[0])
+AGAIN = (ProofStrategy(None, TUNING.ages[0], again=True),) * TUNING.shared_again
+QUICK = (FIRST, OLDER, WIDE, *AGAIN)
+THOROUGH = (FIRST, OLDER, WIDE, OLDEST, BEST_BET, SECOND_BET, *AGAIN)
+IN_TURN = (FIRST, OLDER, FIRST, SECOND_BET)
 """Early, one of these per stage; the others hardly ever succeed there where these do not."""
 
 
@@ -136,6 +138,8 @@ class _RivalBoundSearch:
         self.plug_in, self.directional = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
         self.proofs: list[dict[str, Any]] = [{} for _ in items]
         self.witnesses: list[Floats | None] = [None] * len(items)
+        self.least: list[Floats | None] = [None] * len(items)
+        """Where the best directional bound of each is least."""
 
     def not_far(self) -> Places:
         """Pass those whose null misses the localiser, O(d²) each; the others."""
@@ -164,15 +168,25 @@ class _RivalBoundSearch:
         bounds = self.directional[near]
         unknown = np.isneginf(bounds)
         lacking = self.state.needed(self.leader) - bounds
-        # The bound for wide boxes is poor where there is another. It must not hide that older restarts prove more.
-        worth = unknown if strategy.age is None else unknown | ((lacking > 0) & (lacking < TUNING.hopeless))
+        if strategy.age is None:
+            worth = unknown  # it is poor where there is another bound
+        elif strategy.again:
+            worth = np.array([self.least[place] is not None for place in near]) & (lacking > 0)
+        elif strategy.age == TUNING.ages[0]:
+            worth = unknown | ((lacking > 0) & (lacking < TUNING.hopeless))
+        else:
+            # However poor the bound so far: a new restart dominates it and knows little, where older ones prove more.
+            worth = unknown | (lacking > 0)
         return np.asarray(worth & [not deciding or self.witnesses[place] is None for place in near])
 
     def by_bets(
         self, strategy: ProofStrategy, process: DirectionalProcess, rivals: Places, plug_in: Passed, worth: Floats
     ) -> None:
         """The directional bounds by one strategy, where they are better than what there is."""
-        state, needed = self.state, self.state.needed(self.leader)
+        state, needed, points = self.state, self.state.needed(self.leader), plug_in.points
+        if strategy.again:
+            points = np.array([self.least[place] for place in rivals])
+            worth = process.log_bets(self.items[rivals], state.problem.rows, points)
         shares = _bet_shares(strategy, process, self.items[rivals], worth, state.threshold - plug_in.bounds)
         linear, sums = process.mixed(self.items[rivals], shares, state.evidence.where)
         F = DirectionalMinorant(linear, sums, self.y[rivals], state.epsilon, state.threshold)
@@ -180,10 +194,11 @@ class _RivalBoundSearch:
             found = wide_bounds(state.evidence, plug_in, F)
         else:
             # A little above the level, so that rounding in the comparison cannot undo a proof.
-            found = directional_bounds(state.evidence, plug_in, F, needed + 1e-6, age=strategy.age)
+            found = directional_bounds(state.evidence, plug_in, F, needed + 1e-6, age=strategy.age, shared_at=points)
         for place in np.flatnonzero(found.bounds > self.directional[rivals]):
             self.directional[rivals[place]] = found.bounds[place]
             self.proofs[rivals[place]] = _directional_proof(found, int(place), shares[place])
+            self.least[rivals[place]] = found.reached[place]
         short = np.flatnonzero(self.directional[rivals] < needed)
         self._keep_witnesses(rivals[short], found.reached[short])
 
