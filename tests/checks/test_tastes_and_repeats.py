@@ -170,6 +170,19 @@ def test_every_check_says_which_claims_its_alarm_refutes_as_documented() -> None
     assert checks.position(as_given).refutes == ("features", "population", "winner")
 
 
+def test_an_alarm_about_the_order_says_which_claims_hold_all_the_same() -> None:
+    shuffled, as_given = (
+        checks.position(Answers.of_pairs({"a": [1.0], "b": [0.0]}, *pairs, [1] * 60, shuffled=drawn)).sentence
+        for pairs in [(["a", "b"] * 30, ["b", "a"] * 30)]
+        for drawn in (True, False)
+    )
+    assert "the first item won 100% of 60" in shuffled
+    assert "the claim winner holds all the same" in shuffled
+    assert "the first item won 100% of 60" in as_given
+    assert "draw the order at random" in as_given
+    assert "holds all the same" not in as_given
+
+
 def asked_session() -> Session:
     items = {"a": [1.0, 0.2], "b": [0.0, 1.0], "c": [-0.7, -0.4]}
     return Session(Problem.from_pairs(items), Anytime(), seed=3)

@@ -39,6 +39,10 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
         assumption = "The order shown was drawn by a fair coin and does not change who wins."
         # Drawn by a coin, a place effect leaves every item its fair share; but the mean of two logistic curves is none.
         refutes: tuple[str, ...] = ("features", "population")
+        consequence = (
+            "As the order was drawn at random, the claim winner holds all the same, but takes more answers. The claims "
+            "features and population do not hold as they stand: add a coordinate for the position."
+        )
     else:
         shown = answers.as_shown
         pairs = (shown.items[:, 1] >= 0).astype(float)[:, None]
@@ -46,13 +50,13 @@ def position(answers: Answers, *, level: float = 0.05) -> Check:
         nats = beyond_one_theta(shown, predicted, same=answers.counted) if count else 0.0
         assumption = "One θ and the features explain all answers, and the order shown does not matter."
         refutes = ("features", "population", "winner")
+        consequence = (
+            "The guarantee does not hold as it stands: draw the order at random, or add a coordinate for the position."
+        )
     alarm = exceeds(nats, level)
     share = f"{first / count:.0%} of {count:,} comparisons" if count else "no comparison yet"
     if alarm:
-        sentence = (
-            f"The order shown matters: the first item won {share}. Scores are blurred by it, and the guarantee does "
-            "not hold as it stands; add a coordinate for the position, or keep the order drawn at random."
-        )
+        sentence = f"The order shown matters: the first item won {share}. {consequence}"
     else:
         sentence = f"The order shown makes no visible difference: the first item won {share}."
     return Check("position", level, alarm, e_value(nats), sentence, assumption, Guarantee.PROVED, refutes)

@@ -61,7 +61,7 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
         sentence = (
             "The answers do not follow the model: no weights of the features explain them as well as each item or "
             'question by itself does. The claim "features" is then about the nearest model and not proved. Add '
-            'features that matter, or rely on the claim "winner", which does not need them.'
+            'features that matter, or look at the claim "winner", which does not need them.'
         )
     else:
         sentence = f"Nothing in {len(counted):,} answers speaks against the model so far."

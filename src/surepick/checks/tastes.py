@@ -6,7 +6,6 @@ model; beating the first says that it is the judges who differ, and who does (do
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import logit, softmax
@@ -27,6 +26,9 @@ OWN_SCALES = np.array([0.5, 1.0, 2.0])
 
 MOST_COORDINATES = 120
 """With more than this, deviations of judges are not learned: one step of all judges would take seconds."""
+
+TOGETHER = 16
+"""Answers of each judge between two changes of a covariance."""
 
 ALIKE = 0.75
 """Weight of the prediction that a judge does not deviate; the scales share the rest evenly."""
@@ -118,29 +120,40 @@ def with_own_taste(answers: Answers) -> Floats:
     mean = np.zeros((len(named), len(OWN_SCALES), size))
     covariance = (OWN_SCALES / unit[:, None])[:, :, None, None] ** 2 * np.eye(size)
     weights = np.tile([ALIKE, *[(1 - ALIKE) / len(OWN_SCALES)] * len(OWN_SCALES)], (len(named), 1))
-    for rows in _steps(named):
-        now = slice(len(rows))
-        x, one = vectors[rows], counted.ones[rows][:, None]
-        direction = (covariance[now] @ x[:, None, :, None])[..., 0]
-        gap = offsets[rows][:, None] + np.einsum("jsk,jk->js", mean[now], x)
-        var = np.maximum(np.einsum("jsk,jk->js", direction, x), 1e-12)  # a null vector has no variance
-        yes = probability_of_yes(np.column_stack([offsets[rows], gap / np.sqrt(1 + PROBIT * var)]))
-        result[rows] = np.sum(weights[now] * yes, axis=1)
-        weights[now] *= np.where(one, yes, 1 - yes)
-        weights[now] /= weights[now].sum(axis=1, keepdims=True)
-        mode = posterior_mode(gap, var, one)
-        p = probability_of_yes(mode)
-        shrunk = p * (1 - p) / (1 + p * (1 - p) * var)
-        mean[now] += direction * ((mode - gap) / var)[:, :, None]
-        covariance[now] -= (shrunk[:, :, None] * direction)[:, :, :, None] * direction[:, :, None, :]
+    # The vectors of the next steps are known: what the covariance makes of them, and how these steps change it, are one
+    # product of matrices each.
+    steps = _steps(named)
+    for block in (steps[begin : begin + TOGETHER] for begin in range(0, len(steps), TOGETHER)):
+        present = len(block[0])
+        x = np.zeros((present, len(block), size))
+        for step, rows in enumerate(block):
+            x[: len(rows), step] = vectors[rows]
+        directions = covariance[:present] @ np.swapaxes(x, 1, 2)[:, None]
+        shrunk = np.zeros((present, len(OWN_SCALES), len(block)))
+        for step, rows in enumerate(block):
+            now = slice(len(rows))
+            done, direction, here = directions[now, :, :, :step], directions[now, :, :, step], x[now, step]
+            changes = (here[:, None, None] @ done)[:, :, 0] * shrunk[now, :, :step]
+            direction -= (done @ changes[..., None])[..., 0]
+            gap = offsets[rows][:, None] + np.einsum("jsk,jk->js", mean[now], here)
+            var = np.maximum(np.einsum("jsk,jk->js", direction, here), 1e-12)  # a null vector has no variance
+            yes = probability_of_yes(np.column_stack([offsets[rows], gap / np.sqrt(1 + PROBIT * var)]))
+            result[rows] = np.sum(weights[now] * yes, axis=1)
+            one = counted.ones[rows][:, None]
+            weights[now] *= np.where(one, yes, 1 - yes)
+            weights[now] /= weights[now].sum(axis=1, keepdims=True)
+            mode = posterior_mode(gap, var, one)
+            p = probability_of_yes(mode)
+            shrunk[now, :, step] = p * (1 - p) / (1 + p * (1 - p) * var)
+            mean[now] += direction * ((mode - gap) / var)[:, :, None]
+        covariance[:present] -= (directions * shrunk[:, :, None, :]) @ np.swapaxes(directions, 2, 3)
     return np.clip(result, CERTAIN, 1 - CERTAIN)
 
 
-def _steps(named: list[Booleans]) -> Iterator[Integers]:
+def _steps(named: list[Booleans]) -> list[Integers]:
     """The numbers of the first answers of all judges, then of the second ones, and so on."""
     rows = [np.flatnonzero(mine) for mine in named]
-    for step in range(len(rows[0])):
-        yield np.array([mine[step] for mine in rows if step < len(mine)])
+    return [np.array([mine[step] for mine in rows if step < len(mine)]) for step in range(len(rows[0]))]
 
 
 def _and(names: tuple[str, ...]) -> str:
