@@ -1,6 +1,6 @@
 """What a best-arm policy is: a frozen configuration with pure functions of a state; and the record of its stages."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, cast
 
@@ -284,6 +284,7 @@ def numbered(records: Sequence[StageRecord], stage: int) -> StageRecord:
 
 
 LAST_ANSWERS = Wait("The budget is spent; answers to questions handed out are still to come.")
+MAY_DECIDE = Wait("What is asked already may decide; its answers are still to come.")
 
 GROWTH = 0.02
 """How a stage grows with the questions before it, once they are not planned one by one."""
@@ -335,10 +336,10 @@ def has_more(records: Sequence[StageRecord], evaluated: int) -> bool:
     return evaluated < len(records) and records[evaluated].answered
 
 
-def exhausted(judged: Collection[int], left: int, remedy: str = ', or search with assume="population"') -> Wait:
+def exhausted(left: int, remedy: str = ', or search with assume="population"') -> Wait:
     """What to say where the next judge has had every question that could decide."""
     return Wait(
-        f"This judge has had every question that could decide ({len(judged):,} in all), and {left} items are left; "
+        f"This judge has had every question that could decide, and {left} items are left; "
         f"another answer of this judge to one of them would not count now. Ask somebody else{remedy}.",
         exhausted=True,
     )

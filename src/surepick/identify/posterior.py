@@ -156,7 +156,7 @@ class Posterior:
         counts = choose_questions(state, stage_size(state.asked, self.budget, ONE_BY_ONE), rng, without)
         if not counts.any():
             left = int(np.count_nonzero(state.look.best_chances > self.delta))
-            return exhausted(without or (), left, remedy="")
+            return exhausted(left, remedy="")
         return self.stage_of(state, counts)
 
     def stage_of(self, state: "PosteriorState", counts: Integers, *, prove: bool = True) -> Plan:

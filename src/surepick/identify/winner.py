@@ -30,6 +30,7 @@ from surepick.guarantee import Guarantee
 from surepick.identify.policy import (
     ENOUGH,
     LAST_ANSWERS,
+    MAY_DECIDE,
     OldAnswers,
     Partial,
     Plan,
@@ -179,14 +180,14 @@ class Winner:
         choose = choose_rankings if problem.by_places else choose_sets if problem.show > 2 else choose_questions
         counts = choose(state, size, rng, without)
         if counts is None:
-            return Wait("What is asked already may decide; its answers are still to come.")
+            return MAY_DECIDE
         if counts:
             return self.stage_asking(state, counts)
         if len(state.alive) == 1:  # proved; whether it loses to an excluded item can no longer be asked
             return self._say(state, Status.CERTAIN, int(state.alive[0]), "")
         if state.problem.once:
             return Wait(ALL_DRAWN.format(len(state.alive)), exhausted=True)
-        return exhausted(without or (), len(state.alive))
+        return exhausted(len(state.alive))
 
     def stage_of(self, state: WinnerState, counts: Integers, *, prove: bool = True) -> Plan:
         """A stage that asks each measurement `counts` times, whoever chose them; there is nothing to `prove` later."""

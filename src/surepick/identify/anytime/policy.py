@@ -35,7 +35,9 @@ from surepick.identify.anytime.stopping import (
 from surepick.identify.anytime.tuning import TUNING
 from surepick.identify.policy import (
     ENOUGH,
+    LAST_ANSWERS,
     LOGISTIC,
+    MAY_DECIDE,
     OldAnswers,
     Partial,
     Plan,
@@ -128,14 +130,14 @@ class Anytime:
         if size < 1:
             # Open questions count against the budget, and their answers may still decide.
             if state.evaluated_stages < len(state.stages):
-                return Wait("The budget is spent; answers to questions handed out are still to come.")
+                return LAST_ANSWERS
             return out_of_budget(self.verdict(state), self.budget)
         if state.early and state.waiting and _open_questions_suffice(state):
-            return Wait("What is asked already may decide; its answers are still to come.")
+            return MAY_DECIDE
         if without is None:
             return self.stage_of(state, _choose_questions(state, size, rng))
         counts = _choose_new_questions(state, size, rng, without)
-        return self.stage_of(state, counts) if counts.any() else exhausted(without, len(self.verdict(state).surviving))
+        return self.stage_of(state, counts) if counts.any() else exhausted(len(self.verdict(state).surviving))
 
     def _size(self, state: State) -> int:
         """Questions of the next stage: early one, which saves people's time; later more, which saves ours."""

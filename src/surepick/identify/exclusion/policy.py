@@ -28,7 +28,9 @@ from surepick.identify.anytime.sampling import ask_early, ask_late
 from surepick.identify.exclusion.state import SPARE, Excluded, ExclusionEvaluation, ExclusionMemo, ExclusionState
 from surepick.identify.policy import (
     ENOUGH,
+    LAST_ANSWERS,
     LOGISTIC,
+    MAY_DECIDE,
     OldAnswers,
     Partial,
     Plan,
@@ -129,11 +131,11 @@ class Exclusion:
         size = min(1 if early else max(1, int(GROWTH * state.asked)), self.budget - state.asked)
         if size < 1:
             if state.evaluated_stages < len(state.stages):
-                return Wait("The budget is spent; answers to questions handed out are still to come.")
+                return LAST_ANSWERS
             return out_of_budget(self.verdict(state), self.budget)
         evaluation, now = state.evaluation, state.concluded
         if early and now.waiting and _open_questions_suffice(now, evaluation.nats):
-            return Wait("What is asked already may decide; its answers are still to come.")
+            return MAY_DECIDE
         rows = state.problem.rows
         if without is not None:
             # A vector of zeros is worth nothing to every rule of choice.
@@ -144,7 +146,7 @@ class Exclusion:
         if without is not None:
             counts = np.minimum(counts, rows.any(axis=1))
             if not counts.any():
-                return exhausted(without, len(self.verdict(state).surviving))
+                return exhausted(len(self.verdict(state).surviving))
         return self.stage_of(state, counts)
 
     def stage_of(self, state: ExclusionState, counts: Integers, *, prove: bool = True) -> Plan:
