@@ -79,7 +79,7 @@ notebooks: $(READY)  ## run the notebooks of the examples and keep their outputs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/run_notebooks.py
 
 wheel-test: $(READY)  ## build wheel and sdist, and find the best of forty prompts with each in clean environments
-	$(BIN)/python tests/system/wheel_trial.py
+	PYTHONPATH=tests/support $(BIN)/python tests/system/wheel_trial.py
 
 windows-test: $(READY) debian  ## the tests without termios, fork and nice, which Windows lacks
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --like-windows

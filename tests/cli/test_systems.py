@@ -187,7 +187,7 @@ def test_equal_outputs_are_a_tie_without_a_call(here, monkeypatch):
         outcome = json.loads(result.stdout)
         assert (outcome["best"], outcome["status"]) == ("old", "certain")
         assert outcome["ties"] > 0
-        assert f"{outcome['ties']} ties of equal texts without a call" in result.stderr
+        assert f"{outcome['ties']} without a call as the texts are equal (ties)" in result.stderr
         assert all("sam\n" in sent["messages"][-1]["content"] for sent in server.seen)
     ties = [event for event in Session.resume("log.jsonl").log if event["event"] == "tie"]
     assert {event["raw"] for event in ties} == {"[not asked: both texts are the same]"}

@@ -3,16 +3,21 @@
 `make wheel-test` runs it. The wheel is tried with every Python from 3.11 to 3.14 that uv or pyenv have on this machine,
 the sdist with the oldest. In each environment the prompts are judged by a program, by recorded votes, by hand (lines
 on standard input, each after its question was read) and by the buttons of the notebook widget, as docs/install.md has
-it, with nothing but the installed package.
+it; then the commands of docs/systems.md that ask a language model run as they stand, against a server of the tests. All
+of it with nothing but the installed package.
 """
 
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from fake_model_server import FakeModelServer
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
@@ -52,9 +57,9 @@ CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTH
 """The environment without this repository on the path."""
 
 
-def run(words: list[str], folder: Path) -> str:
-    """Run a command; returns what it prints."""
-    result = subprocess.run(words, cwd=folder, env=CLEAN, capture_output=True, text=True)
+def run(words: list[str], folder: Path, **more: str) -> str:
+    """Run a command, with `more` variables in its environment; returns what it prints."""
+    result = subprocess.run(words, cwd=folder, env=CLEAN | more, capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{' '.join(words)} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}")
     return result.stdout
@@ -80,6 +85,22 @@ def answer_by_hand(words: list[str], folder: Path) -> tuple[str, int]:
     return said, typed
 
 
+def ask_model(surepick: str, folder: Path) -> None:
+    """Run the commands of docs/systems.md that ask a language model, then the first again, which pays for nothing."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    page = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [shlex.split(line)[1:] for line in page.splitlines() if line.startswith("    surepick find --systems")]
+    with FakeModelServer() as server:
+        server.models = {"some-model"}
+        for words in (*commands, commands[0]):
+            before = len(server.seen)
+            said = run([surepick, *words], folder, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="none")
+            options = " ".join(word for word in words if word.startswith("--"))
+            print(f"  by a model:  {said.split('.')[0]} ({len(server.seen) - before} calls; {options})", flush=True)
+            assert said.startswith("stepwise is the best of 4 items.")
+    assert len(server.seen) == before, "The same command again must take its replies from the cache."
+
+
 def try_package(package: Path, python: str, folder: Path) -> None:
     """Install a package into a new environment, and find the best prompt in four ways."""
     uv = str(Path(sys.executable).parent / "uv")
@@ -99,6 +120,8 @@ def try_package(package: Path, python: str, folder: Path) -> None:
     print(f"  by hand:     {by_hand.splitlines()[0]} ({keys} lines typed)", flush=True)
     run([*install, f"{package}[notebook]"], folder)
     print("  by widget:  ", run([str(inside / "python"), "widget.py"], folder).strip())
+    run([*install, f"{package}[llm,plots]"], folder)
+    ask_model(surepick, folder)
     print(f"  {time.perf_counter() - began:.0f} s", flush=True)
 
 

@@ -190,9 +190,12 @@ class LanguageModel:
     @property
     def summary(self) -> str:
         """What was asked and what came back, in a sentence."""
-        parts = [f"{self.server.calls:,} calls", f"{self.counts['cached']:,} replies from the cache"]
+        calls = "1 call" if self.server.calls == 1 else f"{self.server.calls:,} calls"
+        parts = [calls, f"{self.counts['cached']:,} taken from the cache"]
         parts += [f"{self.counts[kind]:,} {kind}" for kind in ("unreadable", "refused") if self.counts[kind]]
-        parts += [f"{self.counts['equal']:,} ties of equal texts without a call"] if self.counts["equal"] else []
+        parts += (
+            [f"{self.counts['equal']:,} without a call as the texts are equal (ties)"] if self.counts["equal"] else []
+        )
         example = f", such as {self.example!r}" if self.example else ""
         return f"{self.model}: {', '.join(parts)}{example}."
 
