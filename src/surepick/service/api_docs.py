@@ -29,8 +29,9 @@ REFUSALS = {
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 code,pre{font-family:ui-monospace,monospace;font-size:.9em}pre{overflow:auto;padding:.8em;background:#8881}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;
-border-bottom:1px solid #8884;overflow-wrap:anywhere}
-h3,p,li{overflow-wrap:anywhere}h2{margin-top:2.5rem}h3{margin-bottom:.2rem}summary{cursor:pointer}
+border-bottom:1px solid #8884}@media(max-width:40rem){td,th{display:block;border:0}tr{display:block;
+border-bottom:1px solid #8884}}
+h3,p,li,td{overflow-wrap:anywhere}h2{margin-top:2.5rem}h3{margin-bottom:.2rem}summary{cursor:pointer}
 :root{color-scheme:light dark}"""
 
 

@@ -42,6 +42,7 @@ async function start() {
 
 const decided = () => ["certain", "within epsilon"].includes(current.verdict?.status);
 const over = () => current.verdict && current.verdict.status !== "open";
+const asks = () => ["running", "paused"].includes(current.state) && !over(); // whether a judge could still be of use
 const label = (name) => items.get(name)?.label ?? name;
 const scored = (score) =>
   Math.abs(score) > MOST_SCORE ? `${score > 0 ? "over " : "under −"}${MOST_SCORE}` : score.toFixed(2).replace("-", "−");
@@ -60,6 +61,7 @@ function draw(seen) {
   find("state").textContent = seen.condition;
   find("state").classList.toggle("warn", seen.state === "paused");
   document.querySelector(".grid").classList.toggle("empty", !seen.answers); // nothing to see yet but whom to invite
+  find("inviting").hidden = !asks();
   drawActions();
   drawVerdict();
   drawGuarantee();
@@ -298,7 +300,7 @@ function drawJudges() {
       ];
       const last = judge.revoked
         ? [element("span", { class: "soft small" }, "revoked")]
-        : [linkButton(judge), " ", revokeButton(judge)];
+        : [...(current && asks() ? [linkButton(judge), " "] : []), revokeButton(judge)];
       return element(
         "tr",
         {},
@@ -308,6 +310,8 @@ function drawJudges() {
       );
     }),
   );
+  find("nobody").hidden = judges.length > 0;
+  find("judges").closest("table").hidden = !judges.length;
   if (focused) document.querySelector(`[data-judge="${CSS.escape(focused)}"]`)?.focus();
 }
 
