@@ -108,7 +108,8 @@ def test_a_language_model_ranks_all_outputs_below_the_input(here, monkeypatch):
         assert all(prompt.startswith("<input>\nWhat is ") and "<candidate_C>" in prompt for prompt in prompts)
         assert not any(name in prompt for prompt in prompts for name in ("short", "middle", "long"))
         calls = len(server.seen)
-        assert calls == len(set(prompts)) <= outcome["questions"]  # at temperature 0 nothing is paid for twice
+        assert calls == len(set(prompts)) <= 12  # at temperature 0 nothing is paid for twice: six inputs, two orders
+        assert any("in its reverse" in sentence for sentence in outcome["assumptions"])
         assert found(*words)["best"] == "long"
         assert found(*words, "--state", "log.jsonl")["best"] == "long"
         assert len(server.seen) == calls

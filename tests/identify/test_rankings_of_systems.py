@@ -321,8 +321,8 @@ def test_a_problem_of_rankings_of_systems_says_what_it_asks() -> None:
     picks = three_of_four(answer="pick")
     assert not picks.by_places  # a pick has no later picks
     assert not Problem.from_sets(NAMES, show=3).by_places
-    with pytest.raises(InvalidInput, match="Only comparisons of two can be drawn once, got show=3"):
-        three_of_four(once=True)
+    with pytest.raises(InvalidInput, match="Only comparisons and rankings can be drawn once"):
+        three_of_four(once=True, answer="pick")
     question = Session(problem, seed=2).ask(1)[0]
     assert question.input in ("one", "two")
     assert question.kind == "rank"

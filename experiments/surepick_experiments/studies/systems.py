@@ -5,6 +5,7 @@ like: whole stages are simulated with one binomial draw per pair, which is exact
 
 winner once     the same for a judge who always says the same: each pair at most once on each input in each order
 rank 4, 6, all  the policy Winner with a ranking of that many systems on one input in every call
+rank all once   all systems on one input in every call, in an order of display or its reverse, each at most once
 all pairs       every pair on every input once; the highest mean win rate is named
 duels           1,500 random pairs on random inputs, the model of Bradley and Terry, 200 bootstrap samples; the leader
                 is named, and claimed to be the best if it leads in 95% of the samples
@@ -109,7 +110,9 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
         for name, method in METHODS.items():
             if name not in (*task.get("policies", METHODS), *OTHERS):
                 continue
-            if name == ONCE and task["kind"] != "fixed":  # elsewhere the table of first answers is not the truth
+            if (
+                name in (ONCE, RANK_ONCE) and task["kind"] != "fixed"
+            ):  # elsewhere the table of first answers is not the truth
                 continue
             if name == "rank 6" and task["systems"] < 6:
                 continue
@@ -122,7 +125,7 @@ def run_task(task: Params, rng: np.random.Generator) -> list[Row]:
                     "instance": f"{task['kind']}-{task['systems']}x{task['inputs']}-{task['lead']:g}",
                     "seed": seed,
                     "questions": calls,
-                    "outputs": calls * SHOWN.get(name, 2) if name != "rank all" else calls * task["systems"],
+                    "outputs": calls * (task["systems"] if name.startswith("rank all") else SHOWN.get(name, 2)),
                     "best": str(best),
                     "correct": best == world.best,
                     "claimed": claimed,
@@ -182,6 +185,22 @@ def by_rankings(world: ItemResponses, seed: int, coarse: float, show: int | None
     judge = Rankings(world, np.random.default_rng([seed, 15]))
     coarse = max(coarse, COARSE_RANKINGS) if coarse else 0.0
     verdict = run(problem, Winner(delta=DELTA, budget=MOST), judge, seed=seed, coarse=coarse)
+    return verdict.questions, problem.index(verdict.best), verdict.status.decided
+
+
+def by_rankings_once(world: ItemResponses, seed: int, coarse: float) -> tuple[int, int, bool]:
+    """The same with every answer about all systems drawn at most once."""
+    rng = np.random.default_rng([seed, 16])
+    table = world.first_rankings(rng)
+    rng.shuffle(table)  # the order in which they are drawn
+    names, inputs = (tuple(map(str, range(number))) for number in world.quality.shape)
+    problem = Problem.from_systems(names, inputs, show=len(names), once=True)
+    policy, plans = Winner(delta=DELTA, budget=MOST), np.random.default_rng([seed, 1])
+    state, nobody = policy.start(problem), np.zeros(1, dtype=np.int64)
+    while isinstance(plan := policy.plan(state, plans), Plan):
+        nothing = plan.tally(problem, nobody, nobody)
+        state = policy.update(policy.apply(state, plan), plan.stage, nothing, orders=[[table.pop()]])
+    verdict = policy.verdict(state)
     return verdict.questions, problem.index(verdict.best), verdict.status.decided
 
 
@@ -268,7 +287,7 @@ def posterior(pairs: Integers, wins: Floats, losses: Floats, start: Floats) -> t
     return theta, np.asarray(np.linalg.inv(np.linalg.cholesky(curve)).T)
 
 
-ONCE = "winner once"
+ONCE, RANK_ONCE = "winner once", "rank all once"
 
 OTHERS = ("all pairs", "duels", "top two")
 """Methods that are always run, beside the policies chosen: they take milliseconds."""
@@ -285,6 +304,7 @@ METHODS: dict[str, Callable[[ItemResponses, int, float], tuple[int, int, bool]]]
     "rank 4": partial(by_rankings, show=4),
     "rank 6": partial(by_rankings, show=6),
     "rank all": by_rankings,
+    RANK_ONCE: by_rankings_once,
     "all pairs": by_all_pairs,
     "duels": by_duels,
     "top two": by_top_two,

@@ -99,11 +99,25 @@ class ItemResponses:
         By the model of Plackett and Luce, so that pairs in a ranking are as in comparisons. The place is worth less and
         less from the first, with what it is in comparisons, to the last, with nothing.
         """
-        k = len(shown)
-        places = rng.permuted(np.tile(np.linspace(self.judging.place, 0.0, k), (times, 1)), axis=1)
+        places = self._places(len(shown), times, rng)
         quality = self.quality[shown][:, rng.integers(self.quality.shape[1], size=times)].T
+        return self._ranked(quality, places, top, rng)
+
+    def first_rankings(self, rng: np.random.Generator) -> list[Order]:
+        """What the judge says first to all systems on every input, in an order of display drawn at random and in its
+        reverse."""
+        count, inputs = self.quality.shape
+        places = self._places(count, inputs, rng)
+        both = np.concatenate([places, self.judging.place - places])
+        return self._ranked(np.tile(self.quality.T, (2, 1)), both, count - 1, rng)
+
+    def _places(self, k: int, times: int, rng: np.random.Generator) -> Floats:
+        """What the place of each of k outputs is worth, in orders of display drawn at random: times × k."""
+        return rng.permuted(np.tile(np.linspace(self.judging.place, 0.0, k), (times, 1)), axis=1)
+
+    def _ranked(self, quality: Floats, places: Floats, top: int, rng: np.random.Generator) -> list[Order]:
         noise = self.judging.noise
-        worth = quality + places if noise == 0 else quality / noise + places + rng.gumbel(size=(times, k))
+        worth = quality + places if noise == 0 else quality / noise + places + rng.gumbel(size=places.shape)
         return [tuple(order) for order in np.argsort(-worth, axis=1)[:, :top].tolist()]
 
     def _chances(self, one: Floats, other: Floats) -> Floats:

@@ -17,7 +17,8 @@ There may also be `leader`, an item named when the stage was planned, whose proc
 on, `spread`, how much scores were expected to vary, as a share of the variance of wins and losses, and `stakes`, the
 bets of both items if the plan of a single question fixed them.
 
-In a problem with `once` answers are drawn without replacement: a question has one for each input and order.
+In a problem with `once` answers are drawn without replacement: a question has two for each input, one in the reverse
+order.
 """
 
 import math
@@ -54,6 +55,7 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
     by_places = bool(asked.get("inputs")) and asked.get("top", 1) > 1  # rankings of systems
     outright, named, answers = Process(count), list[Process](), 0
     drawn: dict[int, AnswersDrawn] = {}
+    ranked: dict[int, RankingsDrawn] = {}
     for place, stage in enumerate(certificate["stages"]):
         if "leader" in stage:
             leader = whole(stage["leader"], "A leader", count)
@@ -93,8 +95,11 @@ def check_winner(certificate: Mapping[str, Any]) -> Checked:
                 top = whole(certificate["problem"]["top"], "top")
                 processes, lost = (outright, *named), missing if charged else None
                 if by_places:
+                    seen = ranked.setdefault(number, RankingsDrawn(cells, len(shown))) if cells else None
                     for process, stakes in zip(processes, shares, strict=True):
-                        process.count_rankings(shown, stakes, orders, lost, top)
+                        process.count_rankings(shown, stakes, orders, lost, top, seen)
+                    if seen is not None:
+                        seen.draw(planned, orders, missing, charged, top)
                 else:
                     for process in processes:
                         process.count_orders(shown, predicted, orders, lost, top)
@@ -144,6 +149,28 @@ class AnswersDrawn:
             self.scores[place] += missing + sum(times * scores[place] for scores, times in answers)
 
 
+class RankingsDrawn:
+    """The same for rankings of one set: how often each place was above each other one in t of n rankings."""
+
+    def __init__(self, total: int, items: int) -> None:
+        self.total, self.before, self.above = total, 0, [[0.0] * items for _ in range(items)]
+
+    def draw(self, planned: int, orders: list[tuple[list[int], int]], missing: int, charged: bool, top: int) -> None:
+        """Count the one ranking of a stage; where it never came, every place counts as above every other one."""
+        if planned != 1 or self.before >= self.total:
+            raise CertificateRefused("A ranking is asked again, although its answers are drawn once and one by one.")
+        self.before += 1
+        for place, row in enumerate(self.above):
+            for other in range(len(row)):
+                row[other] += missing + sum(
+                    times * placed_above(order, place, other, unsaid_in(order, top, charged)) for order, times in orders
+                )
+
+    def fair(self, place: int, other: int, share: float) -> float:
+        """How often the next ranking has a place above another one on average, if it is `share` in all of them."""
+        return (self.total * share - self.above[place][other]) / max(self.total - self.before, 1)
+
+
 class Process:
     """log M(z) for every item z: the sum of what each expert has, which bets by its own predictions."""
 
@@ -184,7 +211,8 @@ class Process:
             scored = [(scores[place], times) for scores, times in answers]
             if bets is not None:
                 total, deserved = log_sum(self.logs[item]), log_sum(self.own[item])
-                gain = gained(number(bets[place], "A bet"), fair, scored)
+                # The least share stands for all that are smaller, so nothing is bet there.
+                gain = gained(number(bets[place], "A bet"), fair, scored) if fair > LEAST_SHARE else 0.0
                 self.logs[item] = [total + log - deserved + gain for log in self.own[item]]
             for expert, share in enumerate([model, record, *constant]):
                 w = min(max(share, LEAST_SHARE), fair)
@@ -225,22 +253,48 @@ class Process:
         orders: list[tuple[list[int], int]],
         missing: int | None,
         top: int,
+        drawn: RankingsDrawn | None = None,
     ) -> None:
         """Multiply by 1 + c·(f − X) for each ranking, where X is 1 if the item is above the one it bets against.
 
         Where a ranking does not say, X is ½, or 1 where missing answers are charged. The mean is at most 1 for an item
-        that is above each other one with a probability of at least f, since c ≥ 0.
+        that is above each other one with a probability of at least f, since c ≥ 0. With `drawn` f is that of what is
+        left, and an item is refuted if not even the first place in every ranking that is left would give it its share.
         """
         for place, (item, (against, bet)) in enumerate(zip(shown, bets, strict=True)):
             other = whole(against, "A place of a bet", len(shown))
             if other == place:
                 raise CertificateRefused(f"Item {item} bets against itself.")
-            fair = 0.5 + (self.eta if shown[other] == self.leader else 0.0)
+            fair, bet = self.share_against(shown[other]), number(bet, "A bet")
+            if drawn is not None:
+                fair = min(max(drawn.fair(place, other, fair), LEAST_SHARE), MOST_FAIR)
+                # It was fixed when less was drawn; and the least share stands for all that are smaller.
+                bet = min(bet, MOST_BET / (1 - fair)) if fair > LEAST_SHARE else 0.0
             scored = [(1.0, missing or 0)]
             for order, times in orders:
-                unsaid = 1.0 if missing is not None and 0 < len(order) < top else 0.5
+                unsaid = unsaid_in(order, top, missing is not None)
                 scored.append((placed_above(order, place, other, unsaid), times))
-            self.multiply(item, [gained(number(bet, "A bet"), fair, scored)] * len(WEIGHTS))
+            self.multiply(item, [gained(bet, fair, scored)] * len(WEIGHTS))
+        if drawn is not None:
+            self.refute(shown, orders, missing, top, drawn)
+
+    def share_against(self, item: int) -> float:
+        """How often the winner is placed above an item, at least."""
+        return 0.5 + (self.eta if item == self.leader else 0.0)
+
+    def refute(
+        self, shown: list[int], orders: list[tuple[list[int], int]], missing: int | None, top: int, drawn: RankingsDrawn
+    ) -> None:
+        """Exclude items that stay below their share even if they are placed first in all that is left after these."""
+        left = drawn.total - drawn.before - (missing or 0) - sum(times for _, times in orders)
+        for place, item in enumerate(shown):
+            for other in range(len(shown)):
+                above = drawn.above[place][other] + (missing or 0)
+                for order, times in orders:
+                    above += times * placed_above(order, place, other, unsaid_in(order, top, missing is not None))
+                if other != place and drawn.total * self.share_against(shown[other]) - above > left + ROUNDING:
+                    self.logs[item] = [REFUTED] * len(WEIGHTS)
+            self.note(item)
 
     def pick(
         self, shown: list[int], shares: list[list[float]], left: list[int], place: int, picked: int
@@ -329,6 +383,11 @@ def is_set(problem: Mapping[str, Any], measurement: int, shown: list[int]) -> bo
     pairs = math.comb(items, 2) if problem.get("every_pair") else len(problem["about"])
     number = pairs + sum(math.comb(item, place) for place, item in enumerate(shown, 1))
     return len(shown) == problem["show"] and shown == sorted(shown) and measurement == number
+
+
+def unsaid_in(order: list[int], top: int, charged: bool) -> float:
+    """What stands for comparisons that an order leaves out: 1 if some were asked for and missing ones are charged."""
+    return 1.0 if charged and 0 < len(order) < top else 0.5
 
 
 def placed_above(order: list[int], place: int, other: int, unsaid: float) -> float:

@@ -346,8 +346,9 @@ def find(
         )
     # A model at temperature 0 says the same again: asking everything once saves questions and loses nothing.
     fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0)
-    if isinstance(table, SystemTable) and table.weights is None and fixed and sets is None:
-        problem, repeats = table.problem(kind, seed=seed, position=position, once=True), "independent"
+    ranked = sets is None or (sets["answer"] == "rank" and sets["top"] != 1)  # picks are not drawn once
+    if isinstance(table, SystemTable) and table.weights is None and fixed and ranked:
+        problem, repeats = table.problem(kind, seed=seed, position=position, once=True, **(sets or {})), "independent"
     else:
         problem = problem_of(table, kind, seed, sets, position=position) if votes is None else votes.problem
     named = policy or ending_policy(problem, assume)

@@ -80,18 +80,23 @@ class Drawn:
     """n, all answers that there are."""
     before: int
     """t, those drawn, with those that never came."""
-    scores: Sequence[float]
-    """Σ of each item shown. An answer that never came is counted as a win of every one: the least that may be left."""
+    scores: ArrayLike
+    """Σ of each item shown, or in rankings of systems of each against each other, items × items. An answer that never
+    came is counted as a win of every one: the least that may be left."""
 
     def fair(self, share: Floats) -> Floats:
         """The fair shares of the next answer, where those of the mean of all answers are `share`."""
         return np.asarray((self.total * share - np.asarray(self.scores)) / (self.total - self.before))
 
+    def after(self, answers: Sequence[tuple[ArrayLike, int]]) -> "Drawn":
+        """With these answers drawn as well."""
+        scores = sum((times * np.asarray(score) for score, times in answers), np.asarray(self.scores, dtype=np.float64))
+        return Drawn(self.total, self.before + sum(times for _, times in answers), scores)
+
     def refuted(self, share: Floats, answers: Sequence[tuple[ArrayLike, int]]) -> Booleans:
         """Items whose mean would stay below their share if they won every answer that is left after these."""
-        scores = sum((times * np.asarray(score) for score, times in answers), np.asarray(self.scores, dtype=np.float64))
-        left = self.total - self.before - sum(times for _, times in answers)
-        return np.asarray(self.total * share - scores > left + ROUNDING)
+        after = self.after(answers)
+        return np.asarray(self.total * share - np.asarray(after.scores) > self.total - after.before + ROUNDING)
 
 
 def experts(shares: Predicted, fair: Floats) -> Floats:
@@ -148,7 +153,7 @@ def above_in(order: Sequence[int], k: int) -> Floats:
     return above
 
 
-def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats) -> list[tuple[int, float]]:
+def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats, stretch: float = 1.0) -> list[tuple[int, float]]:
     """Against which other item every item of a ranking bets, and how much; all matrices are items × items.
 
     Args:
@@ -156,6 +161,8 @@ def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats) -> list[t
         least: the probability, less one standard error, that u is placed above z.
         met: how often z and u were ranked together before.
         fair: f, the least probability of the winner z* to be above u.
+        stretch: n/(n − t) if t of n answers were drawn without replacement: a loss in all of them that is narrow, and
+            that those drawn show like the rest, is by this much wider compared with what the rest must have.
 
     For a bet c ≥ 0 with c·(1 − f) ≤ 1 the factor 1 + c·(f − X), where X is 1 if z is above u and 0 if it is below, is
     not negative and has a mean of at most 1 for z*. The bet is the larger of Kelly's for a narrow loss, times `lost`,
@@ -163,7 +170,7 @@ def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats) -> list[t
     the others: bets on several would share what happened to z.
     """
     k = len(fair)
-    narrow = NARROW_LOSS * np.sqrt(NARROW_MEETINGS / np.maximum(met, NARROW_MEETINGS)) * lost
+    narrow = stretch * NARROW_LOSS * np.sqrt(NARROW_MEETINGS / np.maximum(met, NARROW_MEETINGS)) * lost
     certain = (fair + least - 1) / fair
     share = np.clip(np.maximum(2 * narrow, certain), 0.0, MOST_BET)
     np.fill_diagonal(share, -1.0)
@@ -172,6 +179,14 @@ def place_bets(lost: Floats, least: Floats, met: Floats, fair: Floats) -> list[t
     each = np.arange(k)
     bets = share[each, other] / (1 - fair[each, other])
     return list(zip(other.tolist(), bets.tolist(), strict=True))
+
+
+def _allowed(bets: ArrayLike, fair: Floats) -> Floats:
+    """Bets within the limits in which no factor is negative, whatever a log says; none at the least fair share.
+
+    The least share stands for all that are smaller, at which a bet would have a mean above 1.
+    """
+    return np.where(fair > LEAST_SHARE, np.clip(np.asarray(bets, dtype=np.float64), 0.0, MOST_BET / (1 - fair)), 0.0)
 
 
 def left_of(shares: Predicted, places: Sequence[int]) -> Predicted:
@@ -276,9 +291,7 @@ class WinnerEvidence:
                 factors = log_factors(predicted, score[:, None], fair[:, None], spread)
                 gained += times * factors
                 if bets is not None:
-                    # Within these limits no factor is negative, whatever a log says.
-                    allowed = np.clip(np.asarray(bets, dtype=np.float64), 0.0, MOST_BET / (1 - fair))
-                    factors = np.log1p(allowed * (fair - score))[:, None]
+                    factors = np.log1p(_allowed(bets, fair) * (fair - score))[:, None]
                 wealth += times * factors
         if drawn is not None:
             wealth[drawn.refuted(self._fair(shown), answers)] = REFUTED
@@ -320,7 +333,11 @@ class WinnerEvidence:
         return process
 
     def after_rankings(
-        self, shown: Sequence[int], bets: Sequence[tuple[int, float]], answers: Sequence[tuple[Floats, int]]
+        self,
+        shown: Sequence[int],
+        bets: Sequence[tuple[int, float]],
+        answers: Sequence[tuple[Floats, int]],
+        drawn: Drawn | None = None,
     ) -> "WinnerEvidence":
         """Count rankings of one set by who is placed above whom, as one step.
 
@@ -330,23 +347,27 @@ class WinnerEvidence:
                 experts bet the same.
             answers: who was above whom (`above_in`), and how often. Ones stand for an answer that is missing for what
                 it would have been: every item may have been above all others.
+            drawn: what was drawn before, if the answers are drawn without replacement.
         """
         items, each = np.asarray(shown), np.arange(len(shown))
         other = np.array([place for place, _ in bets])
-        fair = self.place_shares(shown)[each, other]
-        # Within these limits no factor is negative, whatever a log says.
-        allowed = np.clip(np.array([bet for _, bet in bets]), 0.0, MOST_BET / (1 - fair))
+        fair = self.place_shares(shown, drawn)[each, other]
+        allowed = _allowed([bet for _, bet in bets], fair)
         gained = np.zeros((len(items), 1))
         for above, times in answers:
             gained[:, 0] += times * np.log1p(allowed * (fair - above[each, other]))
-        return self._with(items, self.log_wealth[items] + gained, gained)
+        wealth = self.log_wealth[items] + gained
+        if drawn is not None:
+            behind = drawn.refuted(self.place_shares(shown), answers) & (each[:, None] != each)
+            wealth[behind.any(axis=1)] = REFUTED
+        return self._with(items, wealth, gained)
 
-    def place_shares(self, shown: Sequence[int]) -> Floats:
+    def place_shares(self, shown: Sequence[int], drawn: Drawn | None = None) -> Floats:
         """The fair share of every item of a ranking against every other: ½, or ½ + eta against the frozen leader."""
         items = np.asarray(shown)
         fair = np.full((len(items), len(items)), 0.5)
         fair[:, items == self.against] += self.eta
-        return fair
+        return fair if drawn is None else np.clip(drawn.fair(fair), LEAST_SHARE, MOST_FAIR)
 
     def charge_order(self, shown: Sequence[int], shares: Predicted, left: Sequence[int]) -> "WinnerEvidence":
         """Count for each item that is left the worst way in which the rest of an order may have gone.

@@ -144,8 +144,9 @@ class Problem(Displayed):
         `inputs`. These are drawn with equal probability, or in proportion to positive `weights`. The probability that a
         system wins a comparison is then a mean over the inputs, and so is every claim (docs/systems.md).
 
-        With `once` a pair is compared at most once on each input in each order, which takes fewer questions. It is for
-        one judge, whose first answer stands, such as a language model at temperature 0, and for inputs without weights.
+        With `once` a pair is compared at most once on each input in each order, which takes fewer questions, and a set
+        is ranked at most twice on each input, in an order drawn at random and in its reverse. It is for one judge,
+        whose first answer stands, such as a language model at temperature 0, and for inputs without weights.
 
         With `show` above 2 a question shows the outputs of several systems for one input and asks for the best of them
         or for their order, as in `from_sets`.
@@ -170,8 +171,8 @@ class Problem(Displayed):
             )
         if once and weights is not None:
             raise InvalidInput("Inputs that are drawn once have equal weights; leave out weights, or once.")
-        if once and show > 2:
-            raise InvalidInput(f"Only comparisons of two can be drawn once, got show={show}; leave out once.")
+        if once and show > 2 and (answer == "pick" or top == 1):
+            raise InvalidInput("Only comparisons and rankings can be drawn once; leave out once, or ask for rankings.")
         problem._with_inputs(given, None if weights is None else _shares(weights, len(given)), once=once)
         return problem._with_questions_about(show, answer, top)
 
@@ -264,7 +265,7 @@ class Problem(Displayed):
 
     @property
     def cells(self) -> int:
-        """How many answers to a pair there are to draw from: every input in both orders; 0 if there is no end."""
+        """How many answers there are to draw from: every input in an order and its reverse; 0 if there is no end."""
         return 2 * len(self.inputs) if self.once else 0
 
     @classmethod

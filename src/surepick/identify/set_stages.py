@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from surepick._arrays import Floats, Integers
-from surepick.evidence.betting import SHARED, Predicted, WinnerEvidence, above_in, place_bets
+from surepick.evidence.betting import SHARED, Drawn, Predicted, WinnerEvidence, above_in, place_bets
 from surepick.glm.item_scores import ItemScores
 from surepick.glm.loss import probability_of_yes
 from surepick.identify.problem import Problem
@@ -48,10 +48,12 @@ def bets_on_ranking(
     record: PairRecord,
     shown: Sequence[int],
     margin: float,
+    drawn: Drawn | None = None,
 ) -> list[list[float]]:
     """What every item of a set bets on a ranking that counts by places: against which place, and how much.
 
-    `margin` is what the frozen leader of the process, if it has one, may be behind the winner, in log-odds.
+    `margin` is what the frozen leader of the process, if it has one, may be behind the winner, in log-odds; `drawn`
+    what was drawn before, if answers are drawn without replacement.
     """
     each = np.arange(len(shown))
     pairs = np.asarray(shown)[each[:, None]], np.asarray(shown)[None, each]
@@ -60,7 +62,9 @@ def bets_on_ranking(
     rows = problem.comparison[pairs]
     met = np.array([[record.get(row, (0.0, 0.0))[0] for row in line] for line in rows.tolist()])
     raised = {process.against: margin} if process.against >= 0 else {}
-    bets = place_bets(losing_to(beliefs, shown, raised), least, met, process.place_shares(shown))
+    stretch = 1.0 if drawn is None else drawn.total / (drawn.total - drawn.before)
+    lost, fair = losing_to(beliefs, shown, raised), process.place_shares(shown, drawn)
+    bets = place_bets(lost, least, met, fair, stretch)
     return [[other, round(bet, DIGITS)] for other, bet in bets]
 
 
@@ -119,10 +123,13 @@ def evidence_after(
     return process
 
 
-def placed(orders: Sequence[Order], problem: Problem, charged: int | None) -> list[tuple[Floats, int]]:
+def placed(
+    orders: Sequence[Order], problem: Problem, charged: int | None, missing: int | None = None
+) -> list[tuple[Floats, int]]:
     """Answers to a ranking that counts by places (`WinnerEvidence.after_rankings`).
 
-    Who was placed above whom, and how often; what is charged for missing answers is the most for every item.
+    Who was placed above whom, and how often; what is charged for missing answers is the most for every item. `missing`
+    answers are added in this way whether or not they are charged, if given.
     """
     answers = []
     for order, times in sorted(Counter(orders).items()):
@@ -131,7 +138,8 @@ def placed(orders: Sequence[Order], problem: Problem, charged: int | None) -> li
             left = [place for place in range(problem.show) if place not in order]
             above[np.ix_(left, left)] = 1.0
         answers.append((above, times))
-    return [*answers, (np.ones((problem.show, problem.show)), charged or 0)]
+    lost = charged if missing is None else missing
+    return [*answers, (np.ones((problem.show, problem.show)), lost or 0)]
 
 
 def scores_after(scores: ItemScores, problem: Problem, shown: Sequence[int], orders: Sequence[Order]) -> ItemScores:

@@ -81,8 +81,8 @@ WITHIN = (
 )
 
 ALL_DRAWN = (
-    "Every comparison that could decide was made on every input, in both orders, and {} systems are left: they are as "
-    "good as equal on these inputs. Add inputs, or accept an epsilon."
+    "Every {} that could decide was made on every input, in both orders, and {} systems are left: they are as good as "
+    "equal on these inputs. Add inputs, or accept an epsilon."
 )
 
 ONE_BY_ONE = 1000
@@ -186,7 +186,8 @@ class Winner:
         if len(state.alive) == 1:  # proved; whether it loses to an excluded item can no longer be asked
             return self._say(state, Status.CERTAIN, int(state.alive[0]), "")
         if state.problem.once:
-            return Wait(ALL_DRAWN.format(len(state.alive)), exhausted=True)
+            kind = "ranking" if problem.by_places else "comparison"
+            return Wait(ALL_DRAWN.format(kind, len(state.alive)), exhausted=True)
         return exhausted(len(state.alive))
 
     def stage_of(self, state: WinnerState, counts: Integers, *, prove: bool = True) -> Plan:

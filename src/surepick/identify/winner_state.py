@@ -50,6 +50,8 @@ class WinnerState:
     """Answers to each measurement in the evaluated stages, and the sum of their scores."""
     unanswered: Mapping[int, int] = field(default_factory=dict)
     """Questions of each measurement in the evaluated stages that got no answer."""
+    rankings: Mapping[int, Drawn] = field(default_factory=dict)
+    """What was drawn of the rankings of each set in the evaluated stages, if they are drawn without replacement."""
     squares: tuple[float, float] = (0.0, 0.0)
     """Sums over these answers of (score − predicted)², and of what it is expected to be for wins and losses."""
     has_partial: bool = False
@@ -75,19 +77,23 @@ class WinnerState:
         """One more stage evaluated: O(scales·items²) per answer, for the beliefs."""
         memo, record, unanswered, scores = stage.plan.memo, dict(self.record), dict(self.unanswered), self.scores
         seen, usual = self.squares
+        rankings = dict(self.rankings)
         processes = [self.evidence, *self.named]
         if "leader" in memo:
             processes.append(self._named(memo["leader"]))
         for place, measurement in enumerate(stage.plan.measurements.tolist()):
             if measurement >= len(self.problem.about):
                 shown, orders = self.problem.shown(measurement), stage.orders[place] if stage.orders else ()
-                charged = int(stage.plan.pulls[place]) - len(orders) if self.charge else None
+                missing = int(stage.plan.pulls[place]) - len(orders)
+                charged = missing if self.charge else None
                 if self.problem.by_places:
-                    rankings = placed(orders, self.problem, charged)
+                    answers, drawn = placed(orders, self.problem, charged), self._drawn(measurement)
                     processes = [
-                        process.after_rankings(shown, bets, rankings)
+                        process.after_rankings(shown, bets, answers, drawn)
                         for process, bets in zip(processes, memo["stakes"][place], strict=True)
                     ]
+                    if drawn is not None:
+                        rankings[measurement] = drawn.after(placed(orders, self.problem, charged, missing=missing))
                 else:
                     processes = [
                         evidence_after(process, self.problem, shown, memo["shares"][place], orders, charged=charged)
@@ -97,25 +103,25 @@ class WinnerState:
                 record = pairs_after(record, self.problem, shown, orders)
                 continue
             first, second = self.problem.about[measurement].tolist()
-            answers = stage_answers(stage, place)
+            scored = stage_answers(stage, place)
             pulls, wins = (column[place] for column in stage.scored)
             missing = int(stage.plan.pulls[place] - pulls)
             if self.charge:
-                answers.append(((1.0, 1.0), missing))
+                scored.append(((1.0, 1.0), missing))
             shares = _both(memo["shares"][place])
             spread = memo.get("spread", 1.0)
             drawn = self._drawn(measurement)
             outright, *named = processes
             processes = [
-                outright.update((first, second), shares, answers, spread, drawn, memo.get("stakes")),
-                *(process.update((first, second), shares, answers, spread, drawn) for process in named),
+                outright.update((first, second), shares, scored, spread, drawn, memo.get("stakes")),
+                *(process.update((first, second), shares, scored, spread, drawn) for process in named),
             ]
             if missing:
                 unanswered[measurement] = unanswered.get(measurement, 0) + missing
             if pulls:
                 scores = scores.update(first, second, wins, pulls)
             w = memo["shares"][place][0]
-            seen += sum(times * (score[0] - w) ** 2 for score, times in answers if sum(score) == 1)
+            seen += sum(times * (score[0] - w) ** 2 for score, times in scored if sum(score) == 1)
             usual += pulls * w * (1 - w)
             before = record.get(measurement, (0.0, 0.0))
             record[measurement] = before[0] + pulls, before[1] + wins
@@ -127,6 +133,7 @@ class WinnerState:
             scores=scores,
             record=record,
             unanswered=unanswered,
+            rankings=rankings,
             squares=(seen, usual),
             has_partial=self.has_partial or bool(stage.partial),
             stages=self.stages.pack(self.evaluated_stages + 1),
@@ -134,18 +141,24 @@ class WinnerState:
         )
 
     def _drawn(self, measurement: int) -> Drawn | None:
-        """What the evaluated stages drew of the answers to a comparison, if each is drawn at most once."""
+        """What the evaluated stages drew of the answers to a question, if each is drawn at most once."""
         if not self.problem.once:
             return None
+        if self.problem.by_places:
+            k = self.problem.show
+            return self.rankings.get(measurement, Drawn(self.problem.cells, 0, np.zeros((k, k))))
         asked, wins = self.record.get(measurement, (0.0, 0.0))
         missing = self.unanswered.get(measurement, 0)
         return Drawn(self.problem.cells, int(asked) + missing, (wins + missing, asked - wins + missing))
 
     @property
     def used_up(self) -> frozenset[int]:
-        """Comparisons of which every answer was drawn, those of questions that are out included."""
-        drawn = Counter({row: int(asked) for row, (asked, _) in self.record.items()})
-        drawn.update(self.unanswered)
+        """Questions of which every answer was drawn, those of questions that are out included."""
+        if self.problem.by_places:
+            drawn = Counter({row: past.before for row, past in self.rankings.items()})
+        else:
+            drawn = Counter({row: int(asked) for row, (asked, _) in self.record.items()})
+            drawn.update(self.unanswered)
         for stage in self.stages[self.evaluated_stages :]:
             drawn.update(dict(zip(stage.plan.measurements.tolist(), stage.plan.pulls.tolist(), strict=True)))
         return frozenset(row for row, times in drawn.items() if times >= self.problem.cells)
@@ -167,8 +180,9 @@ class WinnerState:
         begun = [*self.begun, *([self.leader] if self.names_leader else [])]
         processes = [self.evidence, *(self._named(leader) for leader in begun)]
         shown = self.problem.shown(measurement)
+        drawn = self._drawn(measurement)
         return [
-            bets_on_ranking(process, self.problem, self.beliefs, self.record, shown, self.epsilon)
+            bets_on_ranking(process, self.problem, self.beliefs, self.record, shown, self.epsilon, drawn)
             for process in processes
         ]
 

@@ -49,7 +49,7 @@ class Record:
         self._reopened = NumberSet()
         """Questions of settled stages that an earlier phase of a study has taken an answer back of: they count as open,
         and no answer to them counts."""
-        self._drawn: defaultdict[int, set[tuple[str, bool]]] = defaultdict(set)
+        self._drawn: defaultdict[int, dict[tuple[str, bool], list[int] | None]] = defaultdict(dict)
         """Inputs and orders on which each pair was compared, in a problem that asks nothing twice."""
 
     @property
@@ -105,15 +105,21 @@ class Record:
         stage.unasked[stage.place(measurement)] -= 1
         stage.outstanding.add(event["id"])
         if problem.once:
-            self._drawn[measurement].add((event["input"], event["swapped"]))
+            drawn = self._drawn[measurement]
+            swapped = event.get("swapped", (event["input"], False) in drawn)
+            drawn[event["input"], swapped] = event.get("order")
         self.questions.add(event)
 
     def draw_cell(self, measurement: int, rng: np.random.Generator) -> tuple[str, bool]:
-        """An input, and whether the pair is shown in reverse order, of those that were not drawn for it before."""
+        """An input, and whether the items are shown in reverse order, of those that were not drawn for them before."""
         drawn = self._drawn[measurement]
         left = [(name, swapped) for name in self.problem.inputs for swapped in (False, True)]
         left = [cell for cell in left if cell not in drawn]
         return left[int(rng.integers(len(left)))]
+
+    def first_order(self, measurement: int, given: str) -> list[int] | None:
+        """The order in which a set was shown with an input; None if it was not."""
+        return self._drawn[measurement].get((given, False))
 
     def on_answer(self, event: Event) -> None:
         """It was answered."""

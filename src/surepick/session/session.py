@@ -44,6 +44,9 @@ ON_AVERAGE = "To win is to win on average over these {:,} inputs, of which each 
 ONCE = ", and over both orders, by the first answer that the judge gives to each"
 """What else they are about if a pair is compared at most once on each input in each order."""
 
+RANKED_ONCE = ", in an order of the outputs drawn at random for each and in its reverse, by the first answer to each"
+"""The same for rankings."""
+
 MOST_CHECKED = 300
 """In more coordinates the checks would take longer than the search; `Session.checks` runs them whatever it takes."""
 
@@ -229,7 +232,11 @@ class Session(Displayed):
                 either_way = kind == "compare" and not self.problem.position
                 event["swapped"] = bool(rng.integers(2)) if either_way else False
             if self.problem.once:
-                event["input"], event["swapped"] = self._record.draw_cell(measurement, rng)
+                event["input"], swapped = self._record.draw_cell(measurement, rng)
+                if "order" not in event:
+                    event["swapped"] = swapped
+                elif (before := self._record.first_order(measurement, event["input"])) is not None:
+                    event["order"] = before[::-1]
             elif self.problem.inputs:  # drawn last, so that the draws before it are the same in every problem
                 inputs, weights = self.problem.inputs, self.problem.input_weights
                 event["input"] = inputs[int(rng.choice(len(inputs), p=weights))]
@@ -451,7 +458,8 @@ class Session(Displayed):
     def _about_questions(self) -> tuple[str, ...]:
         """What is assumed of inputs and of repeated answers, in sentences."""
         count, weighted = len(self.problem.inputs), self.problem.input_weights is not None
-        how = ", with the weights given" if weighted else ONCE if self.problem.once else ""
+        once = RANKED_ONCE if self.problem.by_places else ONCE
+        how = ", with the weights given" if weighted else once if self.problem.once else ""
         return (
             *((f"{ON_AVERAGE.format(count)}{how}.",) if count else ()),
             *(() if self.problem.once else self._record.history.sentences),
