@@ -344,9 +344,11 @@ def find(
             if sets is None
             else RecordedOrders.of(table, answers, show=sets["show"], drop_bad_rows=drop_bad_rows)
         )
-    # A model at temperature 0 says the same again: asking everything once saves questions and loses nothing.
-    fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0)
-    ranked = sets is None or (sets["answer"] == "rank" and sets["top"] != 1)  # picks are not drawn once
+    # A model at temperature 0 says the same again: comparing everything once saves questions and loses nothing. With
+    # rankings the claim is then about one order of display for each input and its reverse, so they are drawn once only
+    # if asked for; and picks are never.
+    fixed = repeats == "once" or (repeats is None and llm is not None and temperature == 0 and sets is None)
+    ranked = sets is None or (sets["answer"] == "rank" and sets["top"] != 1)
     if isinstance(table, SystemTable) and table.weights is None and fixed and ranked:
         problem, repeats = table.problem(kind, seed=seed, position=position, once=True, **(sets or {})), "independent"
     else:
