@@ -9,6 +9,7 @@ from surepick_experiments.studies.systems import (
     METHODS,
     ONCE,
     OTHERS,
+    RANK_ONCE,
     bradley_terry,
     draw,
     posterior,
@@ -56,7 +57,7 @@ def test_bradley_terry_finds_the_scores_and_the_posterior_its_mode():
 def test_a_clear_world_is_decided_by_all_and_rows_are_counted():
     task = next(task for task in tasks(Options(runs=1)) if task["systems"] == 5) | {"worlds": 2, "lead": 0.2}
     rows = run_task(task, np.random.default_rng(5))
-    assert [row["policy"] for row in rows] == [name for name in METHODS if name not in (ONCE, "rank 6")] * 2
+    assert [row["policy"] for row in rows] == [name for name in METHODS if name not in (ONCE, RANK_ONCE, "rank 6")] * 2
     assert all(row["correct"] for row in rows)
     cells = {cell["policy"]: cell for cell in summarise(rows)["cells"]}
     assert cells["winner"]["runs"] == cells["winner"]["claimed"] == 2
@@ -68,6 +69,13 @@ def test_a_clear_world_is_decided_by_all_and_rows_are_counted():
     assert titles == ["Calls among 5 systems (medians), delta = .05", "Errors over all worlds of 5 systems"]
     worse = summarise([row | {"correct": False} for row in rows])
     assert {error["policy"]: error["wrong_claims"] for error in worse["errors"]}["winner"] == 2
+
+
+def test_questions_are_drawn_once_where_the_judge_always_says_the_same():
+    task = {"kind": "fixed", "systems": 5, "inputs": 100, "lead": 0.2, "worlds": 1, "policies": (ONCE, RANK_ONCE)}
+    rows = run_task(next(iter(tasks(Options(runs=1)))) | task, np.random.default_rng(5))
+    assert [row["policy"] for row in rows] == [ONCE, RANK_ONCE, *OTHERS]
+    assert all(row["correct"] for row in rows)
 
 
 def test_a_thousand_small_worlds_are_counted():
