@@ -60,8 +60,8 @@ def misfit(answers: Answers, *, level: float = 0.05) -> Check:
     if alarm:
         sentence = (
             "The answers do not follow the model: no weights of the features explain them as well as each item or "
-            'question by itself does. The claim "features" is then about the nearest model and not proved. Add '
-            'features that matter, or look at the claim "winner", which does not need them.'
+            'question by itself does. The claim "features" is then about the nearest model and not proved; features '
+            'that matter may mend that. The claim "winner" does not assume that features explain anything.'
         )
     else:
         sentence = f"Nothing in {len(counted):,} answers speaks against the model so far."
