@@ -38,7 +38,7 @@ def test_a_blocked_comparison_is_never_asked(problem):
 
 
 def test_a_rival_that_may_not_meet_the_leader_meets_the_best_of_the_others(problem):
-    policy, state = answered(problem, 110)  # both items are drawn in the first hundred questions
+    policy, state = answered(problem)
     leader, scores = state.leader, state.beliefs.scores()
     blocked = set(problem.comparison[leader].tolist()) - {-1}
     for seed in range(20):
@@ -46,6 +46,22 @@ def test_a_rival_that_may_not_meet_the_leader_meets_the_best_of_the_others(probl
         first, second = sorted(problem.about[plan.measurements[0]].tolist(), key=lambda item: -scores[item])
         others = [item for item in range(ITEMS) if item not in (leader, second)]
         assert first == max(others, key=lambda item: scores[item])
+
+
+def test_every_comparison_shows_the_leader_and_half_of_the_rivals_may_be_better(problem):
+    """Challengers come from samples of the beliefs, so the nearest rivals are asked about most, and all at times."""
+    policy, state = answered(problem, 20)
+    rng, met = np.random.default_rng(5), np.zeros(ITEMS)
+    for _ in range(400):
+        pair = problem.about[policy.plan(state, rng).measurements[0]].tolist()
+        assert state.leader in pair
+        met[sum(pair) - state.leader] += 1
+    rivals = state.rivals
+    z = (state.beliefs.scores()[state.leader] - state.beliefs.scores())[rivals] / state.beliefs.deviations_from(
+        state.leader
+    )[rivals]
+    near, far = met[rivals[z < np.median(z)]].sum(), met[rivals[z > np.median(z)]].sum()
+    assert near > 2 * far > 0
 
 
 def test_with_everything_blocked_the_search_says_that_nothing_is_left(problem):
@@ -57,7 +73,7 @@ def test_with_everything_blocked_the_search_says_that_nothing_is_left(problem):
 
 def test_a_question_is_planned_in_one_pass_however_many_are_blocked(problem, monkeypatch):
     """Recorded votes block most comparisons in the end; trying rivals one after the other took most of the time."""
-    policy, state = answered(problem, 110)
+    policy, state = answered(problem)
     calls = []
     predict_all = ItemScores.predict_all
     monkeypatch.setattr(ItemScores, "predict_all", lambda *args: calls.append(1) or predict_all(*args))
