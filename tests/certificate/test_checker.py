@@ -106,10 +106,26 @@ def test_each_rival_is_proved_at_its_own_moment_and_at_no_other() -> None:
 def test_no_answer_is_bet_on_twice() -> None:
     """Each of two bets is fair, but their product on the same answers is not: it would prove more than there is."""
     changed = json.loads(json.dumps(certificate_of(soare(4, angle=0.5), Anytime(delta=0.2), seed=1)))
-    for stage in changed["stages"]:
-        stage["bets"] += stage["bets"]
-    with pytest.raises(CertificateRefused, match=r"Stage \d+ bets twice for process \d+\."):
+    for bets in (stage["bets"] for stage in changed["stages"] if stage["bets"] is not None):
+        bets["rivals"] += bets["rivals"]
+        bets["shifts"] += bets["shifts"]
+    with pytest.raises(CertificateRefused, match=r"Stage \d+ bets twice against one item\."):
         verify_certificate(signed(changed))
+
+
+def test_with_epsilon_a_rival_is_passed_for_the_item_named_alone() -> None:
+    """That z is no winner by more than epsilon over u says nothing of its margin over the item that is named."""
+    exact = certificate_of(soare(4, angle=0.5), Anytime(delta=0.2), seed=3)
+    others = [rival for rival in exact["rivals"] if rival["leader"] != exact["best"]]
+    assert others  # the leader changed, and what was passed for the earlier one stayed passed
+    within = certificate_of(soare(4, angle=0.5), Anytime(delta=0.2, epsilon=0.05), seed=1)
+    assert all(rival["leader"] == within["best"] for rival in within["rivals"])
+    within["rivals"][0]["leader"] = within["rivals"][1]["item"]
+    with pytest.raises(CertificateRefused, match="was not compared with the item that is named"):
+        verify_certificate(signed(within))
+    exact["rivals"][0]["leader"] = exact["rivals"][0]["item"]
+    with pytest.raises(CertificateRefused, match="was not compared with the item that is named"):
+        verify_certificate(signed(exact))
 
 
 def test_predictions_made_afterwards_verify_as_the_pages_warn() -> None:
@@ -123,7 +139,7 @@ def test_predictions_made_afterwards_verify_as_the_pages_warn() -> None:
             "wins": [answer],
             "predictions": [[30.0 if answer else -30.0]] * 4,
             "restart": number == 0,
-            "bets": [],
+            "bets": None,
         }
         for number, answer in enumerate(answers)
     ]
@@ -135,10 +151,11 @@ def test_predictions_made_afterwards_verify_as_the_pages_warn() -> None:
         "missing": "ignorable",
         "problem": {"items": [[1.0], [0.0]], "aliases": [["a"], ["b"]], "about": [[0, 1]]},
         "best": 0,
-        "process": None,
         "far": {"theta": [0.0], "shares": [1.0]},
         "stages": stages,
-        "rivals": [{"item": 1, "nats": 15.1, "stages": 30, "rule": "plug-in", "theta": [0.0], "shares": [1.0]}],
+        "rivals": [
+            {"item": 1, "leader": 0, "nats": 15.1, "stages": 30, "rule": "plug-in", "theta": [0.0], "shares": [1.0]}
+        ],
     }
     assert str(verify_certificate(signed(content))).startswith("a is the best with probability 0.999999")
     assert "does not prove that the predictions were made before the answers" in ARITHMETIC_ONLY

@@ -81,9 +81,7 @@ def objective(state: State, item: int, rule: str, theta: Floats) -> Floats:
     evidence = state.evidence.log_evidence(theta)
     if rule == "plug-in":
         return evidence
-    process = state.process_of(state.leader)
-    assert process is not None
-    bets = process.log_bets(np.full(len(theta), item), state.problem.rows, theta)
+    bets = state.process.log_bets(np.full(len(theta), item), state.problem.rows, theta)
     return np.where(evidence < state.threshold, logsumexp(bets, axis=1) - math.log(BETS), math.inf)
 
 

@@ -42,7 +42,7 @@ from surepick.errors import CertificateRefused
 LOCALISER_SHARE = 0.3
 TILT = 0.3
 EXPERTS = 4
-BETS = 5
+BETS = 4
 
 ROUNDING = 1e-3
 """Nats by which the writer's arithmetic may differ from the checker's."""
@@ -50,6 +50,8 @@ ROUNDING = 1e-3
 
 def check_features(certificate: Mapping[str, Any]) -> Checked:
     """Derive the claim of a certificate of `Anytime` again."""
+    if "process" in certificate:
+        raise CertificateRefused("Earlier versions wrote it, with bets for each leader; they can check it.")
     # What overflows or divides by zero ends as an infinity or NaN, which no comparison below lets pass.
     with np.errstate(all="ignore"):
         return _Checker(certificate).run()
@@ -71,8 +73,6 @@ class _Checker:
         if not np.max(np.abs(outside)) <= 1e-6 * max(np.max(np.abs(self.items)), 1e-300):
             raise CertificateRefused("Some items differ in a direction that no measurement covers.")
         self.charged = {"ignorable": False, "charged": True}[certificate["missing"]]
-        process = certificate["process"]
-        self.process = None if process is None else whole(process, "process")
 
     def run(self) -> Checked:
         count = len(self.items)
@@ -100,7 +100,6 @@ class _Checker:
         snapshots: list[tuple[Floats, Floats, Floats]] = []
         bets: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
         self.evidence: dict[int, EvidenceAfter] = {}
-        leaders: dict[int, int] = {}
         for place, stage in enumerate(self.given["stages"]):
             where = wholes(stage["measurements"], f"Measurements of stage {place}", count)
             planned, n, k = (
@@ -134,26 +133,29 @@ class _Checker:
                     scores[e] += (planned - n) @ np.minimum(yes, no)
             pulls[where] += n
             wins[where] += k
-            for bet in stage["bets"]:
-                process, leader = whole(bet["process"], "process"), whole(bet["leader"], "A leader", len(self.items))
-                if leaders.setdefault(process, leader) != leader:
-                    raise CertificateRefused(f"Process {process} changes its leader in stage {place}.")
-                if process == self.process:
-                    if bets and bets[-1][0] is counted:  # two bets on the same answers are no fair game
-                        raise CertificateRefused(f"Stage {place} bets twice for process {process}.")
-                    bets.append((counted, bet))
+            if stage["bets"] is not None:
+                rivals = wholes(stage["bets"]["rivals"], f"Rivals of the bets of stage {place}", len(self.items))
+                if len(set(rivals.tolist())) != len(rivals):  # two bets on the same answers are no fair game
+                    raise CertificateRefused(f"Stage {place} bets twice against one item.")
+                bets.append((counted, stage["bets"]))
             if place + 1 in lengths:
                 self.evidence[place + 1] = EvidenceAfter.after(pulls, wins, scores, snapshots, self.rows, bets)
         if lengths - set(self.evidence):
             raise CertificateRefused("A proof uses stages that the certificate does not have.")
-        self.leader = None if self.process is None else leaders.get(self.process)
         self.threshold = math.log(1 / (LOCALISER_SHARE * self.delta))
 
     def _rival(self, claim: Mapping[str, Any], best: int, item: int) -> float:
         name, rule, then = self.names[item], claim["rule"], self.evidence[claim["stages"]]
-        y = (self.items[best] - self.items[item]) @ self.basis
+        # Where an item is the best it is as good as any other, so refuting that it is as good as one of them will do.
+        # With epsilon > 0 it must be refuted that it is better by more than that than the item named.
+        leader = whole(claim["leader"], "A leader", len(self.items))
+        if leader == item or (self.epsilon > 0 and leader != best):
+            raise CertificateRefused(f"{name!r} was not compared with the item that is named.")
+        y = (self.items[leader] - self.items[item]) @ self.basis
         if not np.any(y):
-            raise CertificateRefused(f"{name!r} has the features of the best item, so no answer tells them apart.")
+            raise CertificateRefused(
+                f"{name!r} has the features of {self.names[leader]!r}, so no answer tells them apart."
+            )
         # The writer states the larger of its two bounds, of which a directional proof needs only the second.
         most = self.threshold if rule == "directional" else -math.inf
         if rule == "far":
@@ -162,11 +164,7 @@ class _Checker:
         elif rule == "plug-in":
             proved, needed = self._plug_in(then, claim, y), self.threshold
         elif rule == "directional":
-            if self.process is None or self.leader != best:
-                raise CertificateRefused(f"The bets against {name!r} were made for another leader.")
-            # The j-th process has the share 0.6·0.4^j of the level left by the localiser; the shares sum to one. In
-            # logarithms, since 0.4^j underflows.
-            needed = -math.log(0.6 * (1 - LOCALISER_SHARE) * self.delta) - self.process * math.log(0.4)
+            needed = -math.log((1 - LOCALISER_SHARE) * self.delta)  # the level left by the localiser
             proved = self._directional(then, claim, y, item, needed)
         else:
             raise CertificateRefused(f"There is no rule {rule!r}.")

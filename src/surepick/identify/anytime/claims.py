@@ -13,7 +13,6 @@ from surepick._arrays import Booleans, Floats, Integers
 from surepick.certificate import FORMAT, digest
 from surepick.evidence.plug_in_bounds import plug_in_bounds
 from surepick.guarantee import Guarantee
-from surepick.identify.anytime.directional import DirectionalProcess
 from surepick.identify.anytime.state import AnytimeMemo, State
 from surepick.identify.anytime.stopping import RivalBounds
 from surepick.identify.anytime.tuning import TUNING
@@ -29,7 +28,7 @@ def p_value(state: State, bounds: RivalBounds) -> float:
     """
     # Far below zero nats the p-value is one; the floor keeps exp from overflowing.
     plug_in = np.exp(-np.maximum(bounds.plug_in, -500.0)) / TUNING.localiser_share
-    directional = np.exp(-np.maximum(bounds.directional, -500.0)) / state.share_of(state.leader)
+    directional = np.exp(-np.maximum(bounds.directional, -500.0)) / (1 - TUNING.localiser_share)
     return float(min(1.0, np.max(np.minimum(plug_in, np.maximum(directional, state.delta)))))
 
 
@@ -40,13 +39,13 @@ def write_certificate(claim: Mapping[str, Any], state: State, bounds: RivalBound
     coordinates of the features, whatever coordinates the search worked in.
     """
     embed = state.problem.span.embed
-    process = state.process_of(state.leader)
     rivals = []
     for item, proof, nats in zip(bounds.items, bounds.proofs, bounds.nats, strict=True):
         points: dict[str, Any] = {name: _embedded(proof[name], embed) for name in ("theta", "centre") if name in proof}
         if "passes" in proof:
             points["passes"] = [one | {"theta": _embedded(one["theta"], embed)} for one in proof["passes"]]
-        rivals.append({"item": int(item), "nats": float(nats), "stages": state.evaluated_stages} | proof | points)
+        now = {"item": int(item), "leader": state.leader, "nats": float(nats), "stages": state.evaluated_stages}
+        rivals.append(now | proof | points)
     # Bets against rivals passed by other rules are no part of the proof, and would be most of the certificate.
     bet_against = {int(rival["item"]) for rival in rivals if rival["rule"] == "directional"}
     evaluated = zip(state.stages[: state.evaluated_stages], state.memos[: state.evaluated_stages], strict=True)
@@ -56,9 +55,8 @@ def write_certificate(claim: Mapping[str, Any], state: State, bounds: RivalBound
         **claim,
         "problem": state.problem.to_json(),
         "best": state.leader,
-        "process": None if process is None else process.number,
         "far": {"theta": embed(state.localiser.centre).tolist(), "shares": state.localiser.shares.tolist()},
-        "stages": [_stage(stage, memo, embed, process, bet_against) for stage, memo in evaluated],
+        "stages": [_stage(stage, memo, embed, bet_against) for stage, memo in evaluated],
         "rivals": rivals,
     }
     return content | {"digest": digest(content)}
@@ -72,17 +70,15 @@ def _stage(
     stage: StageRecord,
     memo: AnytimeMemo,
     embed: Callable[[Floats], Floats],
-    process: DirectionalProcess | None,
     rivals: set[int],
 ) -> dict[str, Any]:
     """A stage as a certificate holds it: with the bets that the proof uses, in the coordinates of the features."""
     assert memo.factors is not None  # they are fixed before a stage is evaluated
-    bets = []
-    for bet in memo.factors.bets:
-        if process is not None and bet.process == process.number:
-            kept = np.flatnonzero([int(rival) in rivals for rival in bet.rivals])
-            shifts = [embed(D).tolist() for D in bet.D[kept]]
-            bets.append(bet.to_json() | {"rivals": bet.rivals[kept].tolist(), "shifts": shifts})
+    bet, bets = memo.factors.bets, None
+    if bet is not None:
+        kept = np.flatnonzero([int(rival) in rivals for rival in bet.rivals])
+        shifts = [embed(D).tolist() for D in bet.D[kept]]
+        bets = bet.to_json() | {"rivals": bet.rivals[kept].tolist(), "shifts": shifts}
     return {
         "measurements": stage.plan.measurements.tolist(),
         "planned": stage.plan.pulls.tolist(),
@@ -122,9 +118,9 @@ def proven_better(state: State, verdict: Verdict, items: Integers) -> Booleans:
             # The first rule of stopping (4), for any pair instead of the leader and a rival.
             passed[near] = found.bounds >= state.threshold
         better[row, lower] = passed
-    # What a proved verdict names is better than all others. While the verdict is open, what
-    # the directional rule passed is no rank: E^j(theta*) bets against the best rival of leader a_j only, so the rule
-    # excludes what is not the best, but an item that it excludes may be better than a leader that is not the best.
+    # What a proved verdict names is better than all others. While the verdict is open, what the directional rule passed
+    # is no rank: only the process of the best item is sure to stay small, so an item that the rule excludes is not the
+    # best, but it may be better than a leader that is not the best either.
     if verdict.status is Status.CERTAIN and verdict.guarantee is Guarantee.PROVED:
         best = state.problem.index(verdict.best)
         better[items == best] |= items != best

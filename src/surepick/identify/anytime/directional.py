@@ -1,4 +1,4 @@
-"""The directional process: for every rival z of a frozen leader a, bets that theta lies along y = a − z.
+"""The directional process: for every item z, bets that theta lies along y = a − z, a being the leader of the moment.
 
 An answer Y to x with tilt c has the factor exp(cY − [m(v+c) − m(v)]), v = xᵀtheta, of mean one under theta; where c
 would have to be cut by much, the factor is the likelihood ratio of a fixed prediction instead (docs/anytime.md, section
@@ -10,7 +10,7 @@ sums Σ n·cᵏ/k! and expands phi in c, so that its size does not grow with the
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,20 +38,13 @@ PREDICTED, PREDICTED_ONES = TERMS + 5, TERMS + 6
 SUMS = TERMS + 7
 
 
-def process_weight(number: int) -> float:
-    """w_j of process j = `number`: all of them sum to one (docs/anytime.md, section 2)."""
-    return TUNING.first_weight * (1 - TUNING.first_weight) ** number
-
-
 @dataclass(frozen=True, eq=False)
 class DirectionalBets:
-    """The bets of one process in one stage: c = xᵀD against each rival, cut at ±largest_tilt.
+    """The bets in one stage: c = xᵀD against each rival, cut at ±largest_tilt.
 
     Where |xᵀD| exceeds the limit of x, its answers are predicted with the logit of x instead.
     """
 
-    process: int
-    leader: int
     rivals: Integers
     D: Floats
     """Rivals × bets × d."""
@@ -69,8 +62,6 @@ class DirectionalBets:
     def to_json(self) -> dict[str, Any]:
         """As a stage's memo has them."""
         return {
-            "process": self.process,
-            "leader": self.leader,
             "rivals": self.rivals.tolist(),
             "shifts": self.D.tolist(),
             "logits": self.logits.tolist(),
@@ -81,8 +72,6 @@ class DirectionalBets:
     def from_json(cls, given: Mapping[str, Any]) -> "DirectionalBets":
         """Read what `to_json` gave."""
         return cls(
-            given["process"],
-            given["leader"],
             np.array(given["rivals"], dtype=np.int64),
             np.array(given["shifts"]),
             np.array(given["logits"]),
@@ -92,12 +81,10 @@ class DirectionalBets:
 
 @dataclass(frozen=True, eq=False)
 class DirectionalProcess:
-    """Process j: its frozen leader, and what its bets against each rival have come to."""
+    """What the bets against each item have come to."""
 
-    number: int
-    leader: int
     rivals: Integers
-    """Rivals bet against so far, by item: the first axis of `linear`, the second of `sums`. All others have bet 1."""
+    """Items bet against so far, by item: the first axis of `linear`, the second of `sums`. All others have bet 1."""
     columns: Integers
     """Measurements asked in it: the last axis of `sums`."""
     linear: Floats
@@ -108,19 +95,19 @@ class DirectionalProcess:
     """Answers in it to each column."""
 
     @classmethod
-    def begin(cls, number: int, leader: int) -> "DirectionalProcess":
+    def begin(cls) -> "DirectionalProcess":
         """Before its first stage."""
         nothing = np.zeros(0, dtype=np.int64)
         sums = np.zeros((SUMS, 0, BETS, 0))
-        return cls(number, leader, nothing, nothing, np.zeros((0, BETS)), sums, np.zeros(0))
+        return cls(nothing, nothing, np.zeros((0, BETS)), sums, np.zeros(0))
 
     def after(
-        self, bets: DirectionalBets, where: Integers, pulls: Floats, wins: Floats, missing: Floats, rows: Floats
+        self, bets: DirectionalBets | None, where: Integers, pulls: Floats, wins: Floats, missing: Floats, rows: Floats
     ) -> "DirectionalProcess":
         """With the answers to one more stage: each multiplies the bets by its factor (2).
 
         Args:
-            bets: Fixed before the answers.
+            bets: Fixed before the answers; none before the first ones.
             where: Measurements of the stage.
             pulls: Answers to each of them.
             wins: Ones among these.
@@ -129,6 +116,8 @@ class DirectionalProcess:
 
         O(rivals · bets · vectors of the stage), and a copy of the sums.
         """
+        if bets is None:
+            return self
         columns, places = _union(self.columns, where)
         rivals, ranks = _union(self.rivals, bets.rivals)
         sums = np.zeros((SUMS, len(rivals), BETS, len(columns)))
@@ -204,58 +193,11 @@ class DirectionalProcess:
         return linear, sums
 
 
-Processes = tuple[DirectionalProcess, ...]
-
-
-def after_stage(
-    processes: Processes,
-    bets: Iterable[DirectionalBets],
-    where: Integers,
-    pulls: Floats,
-    wins: Floats,
-    missing: Floats,
-    rows: Floats,
-) -> Processes:
-    """The processes after a stage: those that bet in it, begun where it is their first."""
-    result = list(processes)
-    for stake in bets:
-        if stake.process == len(result):
-            result.append(DirectionalProcess.begin(stake.process, stake.leader))
-        result[stake.process] = result[stake.process].after(stake, where, pulls, wins, missing, rows)
-    return tuple(result)
-
-
-def betting_processes(
-    processes: Processes, leader: int, nats: Floats, asked: int, dimension: int
-) -> list[DirectionalProcess]:
-    """Those that bet in the next stage: of the leader and of items close behind it, begun where there is none yet.
-
-    `nats` says by how much each item is behind the leader (infinite for the leader itself). Every later process has
-    less weight, so none begins before those that may be best are few, or the answers are many.
-    """
-    few = np.sum(nats < TUNING.contender_nats) < TUNING.leaders
-    from_answers = (TUNING.first_process_from if few else TUNING.process_from) * dimension
-    if not processes and not (nats.min() >= TUNING.lead_nats and asked >= from_answers):
-        return []
-    behind = nats.copy()
-    behind[leader] = 0.0
-    wanted = np.argsort(behind, kind="stable")[: TUNING.leaders]
-    result = []
-    for item in wanted[behind[wanted] < TUNING.contender_nats]:
-        # The oldest process of an item has the largest weight.
-        process = next((known for known in processes if known.leader == item), None)
-        if process is None:
-            process = DirectionalProcess.begin(len(processes), int(item))
-            processes = (*processes, process)
-        result.append(process)
-    return result
-
-
 def choose_bets(
     process: DirectionalProcess,
     rows: Floats,
-    points: Floats,
     rivals: Integers,
+    y: Floats,
     theta: Floats,
     planned: tuple[Integers, Floats],
     *,
@@ -272,11 +214,11 @@ def choose_bets(
     Args:
         process: Whose bets they are.
         rows: Measurement vectors of the problem.
-        points: Its items.
         rivals: Items to bet against.
+        y: Leader − rival for each of them; the leader may be another one in every stage.
         theta: The estimate.
         planned: Measurements of the stage, and how often each is asked.
-        nats: By which each rival is behind the process's leader.
+        nats: By which each rival is behind.
         epsilon: Of the null yᵀtheta ≤ −epsilon.
         target: Nats that the bet which follows the estimate aims at.
         inverse: Of the information of all questions at the estimate: for standard errors of logits.
@@ -284,7 +226,6 @@ def choose_bets(
     O(rivals · bets · columns + d³).
     """
     where, pulls = planned
-    y = points[process.leader] - points[rivals]
     v = rows @ theta
     s = variance(v)
     asked, columns = rows[where], rows[process.columns]
@@ -306,7 +247,7 @@ def choose_bets(
     # A prediction beats a tilt that is cut by more than the standard error of the prediction.
     limits = TUNING.largest_tilt + np.sqrt(np.einsum("xi,ij,xj->x", asked, inverse, asked))
     D, logits, limits = (np.round(array, TUNING.memo_digits) for array in (wanted @ solver, v[where], limits))
-    return DirectionalBets(process.number, process.leader, rivals, D, logits, limits)
+    return DirectionalBets(rivals, D, logits, limits)
 
 
 def _sizes(rows: Floats, y: Floats, gap: Floats, nats: Floats, target: float, v_y: Floats) -> Floats:

@@ -337,7 +337,7 @@ def _known_nats(state: State) -> Floats:
 
 def _enough(state: State) -> float:
     """Nats after which a rival is no longer asked about."""
-    return state.needed(state.leader) + TUNING.spare_nats
+    return state.needed + TUNING.spare_nats
 
 
 def _open_questions_suffice(state: State) -> bool:
@@ -369,9 +369,9 @@ def _late_questions(state: State, leader: int, theta: Floats, size: int, rows: F
         nats = state.nats(leader, theta)
         if leader == state.leader:
             nats = np.minimum(nats, known)
-    process = state.process_of(state.leader)
+    process = state.evaluated.process
     failing = len(evaluation.unproved) > 0
-    for_proof = size // TUNING.proof_share if failing and process is not None else 0
+    for_proof = size // TUNING.proof_share if failing and len(process.rivals) else 0
     uncovered = size // TUNING.proof_share if evaluation.unbounded else 0
     counts = ask_late(
         rows,
@@ -385,7 +385,7 @@ def _late_questions(state: State, leader: int, theta: Floats, size: int, rows: F
         enough=_enough(state),
         optimistic=failing,
     )
-    if process is not None and for_proof:
+    if for_proof:
         # The rival whose proof comes to least: the curvature of its bets says along which directions the proof loses.
         weakest = int(evaluation.unproved[np.argmin(evaluation.unproved_nats)])
         curvature = process.curvature(weakest, rows, state.theta)

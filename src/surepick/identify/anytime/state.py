@@ -17,13 +17,10 @@ from surepick._cached import cached_property
 from surepick.evidence.likelihood_ratio import RIDGES, Evidence, PlugIn, predicted
 from surepick.evidence.plug_in_bounds import Localiser, localiser
 from surepick.identify.anytime.directional import (
+    BETS,
     DirectionalBets,
     DirectionalProcess,
-    Processes,
-    after_stage,
-    betting_processes,
     choose_bets,
-    process_weight,
 )
 from surepick.identify.anytime.estimates import Estimates
 from surepick.identify.anytime.sampling import CaughtUpRivals, caught_up_rivals, closest_rivals, quadratic_nats
@@ -52,6 +49,8 @@ class FailedProof:
     evidence: float
     lacking: float
     asked: int
+    bounded: bool = True
+    """Whether there was a directional bound, however low."""
     witness: list[float] | None = None
     """A theta at which no proof could succeed, if one was met: nothing is worth trying before it is refuted."""
 
@@ -73,18 +72,33 @@ class StageFactors:
     """The fits that predict."""
     predictions: Floats
     """Logits; experts × measurements of the stage."""
-    bets: tuple[DirectionalBets, ...]
+    bets: DirectionalBets | None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        bets = [bet.to_json() for bet in self.bets]
+        bets = None if self.bets is None else self.bets.to_json()
         return {"experts": self.experts.tolist(), "predictions": self.predictions.tolist(), "bets": bets}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> "StageFactors":
         """Read what `to_json` gave."""
-        bets = tuple(DirectionalBets.from_json(bet) for bet in given["bets"])
+        bets = given["bets"]
+        if isinstance(bets, list):
+            bets = _of_leaders(bets)
+        bets = None if bets is None else DirectionalBets.from_json(bets)
         return cls(np.array(given["experts"]), np.array(given["predictions"]), bets)
+
+
+def _of_leaders(given: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Bets of logs that had a process for each leader, as bets against items: of several on one item the first.
+
+    They were fixed before the answers, so these are, too. The largest of five is left out.
+    """
+    chosen = {item: (bet, place) for bet in reversed(given) for place, item in enumerate(bet["rivals"])}
+    if not chosen:
+        return None
+    shifts = [bet["shifts"][place][-BETS:] for bet, place in chosen.values()]
+    return {"rivals": list(chosen), "shifts": shifts, "logits": given[0]["logits"], "limits": given[0]["limits"]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +134,12 @@ class AnytimeMemo:
         """Read what `to_json` gave."""
         return cls(
             given["restart"],
-            tuple(ProvedRival(**proved) for proved in given["passed"]),
+            # A pass by the bets for one leader, as logs once had them, is no pass by those against the item.
+            tuple(
+                ProvedRival(**proved)
+                for proved in given["passed"]
+                if proved["proof"]["rule"] != "directional" or len(proved["proof"]["bets"]) == BETS
+            ),
             tuple(FailedProof(**failed) for failed in given["tried"]),
             given["examined"],
             given["rehearsed"],
@@ -152,9 +171,9 @@ class ProofLog:
             memo.rehearsed,
         )
 
-    def passed(self, leader: int) -> dict[int, ProvedRival]:
-        """Rivals of a leader that are passed."""
-        return {item: proved for (whose, item), proved in self.proved.items() if whose == leader}
+    def passed(self, leader: int | None) -> dict[int, ProvedRival]:
+        """Rivals of a leader that are passed; without one, items passed for any."""
+        return {item: proved for (whose, item), proved in self.proved.items() if leader in (None, whose)}
 
     def tried(self, leader: int) -> dict[int, FailedProof]:
         """The last proof that failed, of each of its rivals that has one."""
@@ -200,23 +219,32 @@ class State(Estimates):
     memos: tuple[AnytimeMemo, ...] = ()
     """Of each stage; with its factors once they are fixed."""
     evaluated_stages: int = 0
-    processes: Processes = ()
+    process: DirectionalProcess = field(default_factory=DirectionalProcess.begin)
     proof_log: ProofLog = field(default_factory=ProofLog)
 
     @property
     def threshold(self) -> float:
         """log 1/delta_2: nats that pass a rival by the plug-in process (4)."""
-        # delta_2 pays for the localiser and plug-in proofs, delta_1 = delta − delta_2 for all directional processes.
+        # delta_2 pays for the localiser and plug-in proofs, delta_1 = delta − delta_2 for directional ones.
         return math.log(1 / (TUNING.localiser_share * self.delta))
 
-    def share_of(self, leader: int) -> float:
-        """w_j·delta_1/delta of a leader's directional process; of a first one while there is none."""
-        process = self.process_of(leader)
-        return process_weight(0 if process is None else process.number) * (1 - TUNING.localiser_share)
+    @property
+    def needed(self) -> float:
+        """log 1/delta_1: nats that pass a rival by the directional process (5)."""
+        return math.log(1 / ((1 - TUNING.localiser_share) * self.delta))
 
-    def needed(self, leader: int) -> float:
-        """log 1/(w_j·delta_1): nats that pass a rival of this leader by the directional process (5)."""
-        return math.log(1 / (self.share_of(leader) * self.delta))
+    def passed_before(self, leader: int) -> dict[int, ProvedRival]:
+        """Items passed before the last stage; with epsilon > 0 only passes for this leader count."""
+        return self.proof_log.passed(leader if self.epsilon > 0 else None)
+
+    @cached_property
+    def leader(self) -> int:
+        """The best item under the estimate, of those that were not passed."""
+        scores = self.problem.points @ self.theta
+        if self.epsilon == 0:
+            # The stopping rule never passes the leader, so there is always one left.
+            scores[list(self.proof_log.passed(None))] = -np.inf
+        return int(np.argmax(scores))
 
     @property
     def evaluated(self) -> "State":
@@ -249,7 +277,7 @@ class State(Estimates):
                 plug_in=state.plug_in.after(
                     where, pulls, wins, factors.predictions, restart=memo.restart, missing=missing
                 ),
-                processes=after_stage(state.processes, factors.bets, where, pulls, wins, missing, self.problem.rows),
+                process=state.process.after(factors.bets, where, pulls, wins, missing, self.problem.rows),
                 experts=factors.experts,
             )
         return state
@@ -258,10 +286,6 @@ class State(Estimates):
     def evaluation(self) -> Evaluation:
         """What the stopping rule finds after the evaluated stages; proofs are expensive, so it is found once."""
         return self.stopping_rule(self) if self.evaluated is self else self.evaluated.evaluation
-
-    def process_of(self, leader: int) -> DirectionalProcess | None:
-        """The oldest directional process of this leader: it has the largest weight."""
-        return next((process for process in self.evaluated.processes if process.leader == leader), None)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -287,7 +311,7 @@ class State(Estimates):
         if rank > TUNING.early_dimensions or self.asked >= TUNING.early_questions * rank:
             return False
         # Where no answer is all but certain the quadratic approximation is good, and larger stages lose nothing.
-        first = self.asked < TUNING.first_process_from * rank
+        first = self.asked < TUNING.first_early * rank
         return first or bool(np.max(np.abs(self.problem.rows @ self.theta)) > TUNING.early_log_odds)
 
     def rivals_except(self, items: Iterable[int]) -> Integers:
@@ -332,33 +356,46 @@ class State(Estimates):
         It may depend on all answers to stages planned before, whenever they came (docs/anytime.md, section 4).
         """
         rows, state = self.problem.rows, self.evaluated
-        # Bets reckon with the processes as they will be when all planned stages are answered.
-        processes = state.processes
+        # Bets reckon with the process as it will be when all planned stages are answered.
+        process = state.process
         for stage, memo in zip(
             state.stages[state.evaluated_stages :], state.memos[state.evaluated_stages :], strict=True
         ):
             assert memo.factors is not None  # with charged answers all factors are fixed when planned
             asked, none = stage.plan.pulls.astype(float), np.zeros(len(stage.plan.pulls))
-            processes = after_stage(processes, memo.factors.bets, stage.plan.measurements, asked, none, none, rows)
-        bets = []
-        for process in betting_processes(
-            processes, self.leader, self.nats(self.leader), self.asked, self.problem.span.rank
-        ):
-            nats = self.nats(process.leader)
-            rivals = closest_rivals(nats)
-            bets.append(
-                choose_bets(
-                    process,
-                    rows,
-                    self.problem.points,
-                    rivals,
-                    self.theta,
-                    (where, pulls.astype(float)),
-                    nats=nats[rivals],
-                    epsilon=self.epsilon,
-                    target=2 * (math.log(1 / self.delta) + 1),
-                    inverse=self.inverse,
-                )
+            process = process.after(memo.factors.bets, stage.plan.measurements, asked, none, none, rows)
+        bets = None
+        if self.asked >= TUNING.bets_from * self.problem.span.rank:
+            rivals, y, nats = self._bet_against
+            bets = choose_bets(
+                process,
+                rows,
+                rivals,
+                y,
+                self.theta,
+                (where, pulls.astype(float)),
+                nats=nats,
+                epsilon=self.epsilon,
+                target=2 * (math.log(1 / self.delta) + 1),
+                inverse=self.inverse,
             )
         predictions = predicted(rows, self.arrived[0], self.fits, rows[where])
-        return StageFactors(self.fits, predictions, tuple(bets))
+        return StageFactors(self.fits, predictions, bets)
+
+    @property
+    def _bet_against(self) -> tuple[Integers, Floats, Floats]:
+        """Items to bet against, what each is behind by its vector y, and the nats by which it is.
+
+        The closest rivals that are not passed, and the leader itself where another item may be better.
+        """
+        points, leader = self.problem.points, self.leader
+        nats = self.nats(leader)
+        open_ = nats.copy()
+        open_[list(self.passed_before(leader))] = np.inf
+        rivals = closest_rivals(open_)
+        rivals = rivals[np.isfinite(open_[rivals])]
+        y, behind = points[leader] - points[rivals], nats[rivals]
+        if len(rivals) and behind[0] < TUNING.contender_nats:
+            rivals, y = np.append(rivals, leader), np.vstack([y, -y[:1]])
+            behind = np.append(behind, 0.0)
+        return rivals, y, behind

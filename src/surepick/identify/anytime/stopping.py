@@ -75,14 +75,15 @@ class RivalBounds:
 
     def passed(self, state: State) -> Booleans:
         """Whether each rival of the state's leader is passed by (4) or (5)."""
-        return np.asarray((self.plug_in >= state.threshold) | (self.directional >= state.needed(state.leader)))
+        return np.asarray((self.plug_in >= state.threshold) | (self.directional >= state.needed))
 
     def joined(self, proved: Collection[ProvedRival]) -> "RivalBounds":
         """With rivals that were passed before, in the order of the items."""
         items = np.concatenate([self.items, np.array([rival.item for rival in proved], dtype=np.int64)])
         plug_in = [rival.nats if rival.proof["rule"] == "plug-in" else -np.inf for rival in proved]
         directional = [rival.nats if rival.proof["rule"] == "directional" else -np.inf for rival in proved]
-        proofs = [*self.proofs, *({**rival.proof, "stages": rival.stages} for rival in proved)]
+        earlier = ({**rival.proof, "stages": rival.stages, "leader": rival.leader} for rival in proved)
+        proofs = [*self.proofs, *earlier]
         witnesses = [*self.witnesses, *(None for _ in proved)]
         order = np.argsort(items)
         return RivalBounds(
@@ -102,7 +103,7 @@ def all_rival_bounds(state: State, strategies: tuple[ProofStrategy, ...]) -> Riv
 
 def passed_rivals(state: State) -> dict[int, ProvedRival]:
     """Rivals of the leader that were proved passed, now or before."""
-    return state.proof_log.passed(state.leader) | {proved.item: proved for proved in state.evaluation.passed}
+    return state.passed_before(state.leader) | {proved.item: proved for proved in state.evaluation.passed}
 
 
 def rival_bounds(
@@ -117,8 +118,8 @@ def rival_bounds(
     if len(near):
         plug_in = search.by_plug_in(near)
         left = np.flatnonzero(plug_in.bounds < state.threshold)
-        process = state.process_of(leader)
-        if len(left) and process is not None:
+        process = state.process
+        if len(left) and len(process.rivals):
             # Only what the cheaper rules did not pass is left to the directional rule.
             near, plug_in = near[left], plug_in.rows_of(left)
             worth = process.log_bets(items[near], state.problem.rows, plug_in.points)
@@ -167,7 +168,7 @@ class _RivalBoundSearch:
         """Which of those not passed by the plug-in process a strategy may help."""
         bounds = self.directional[near]
         unknown = np.isneginf(bounds)
-        lacking = self.state.needed(self.leader) - bounds
+        lacking = self.state.needed - bounds
         if strategy.age is None:
             worth = unknown  # it is poor where there is another bound
         elif strategy.again:
@@ -183,7 +184,7 @@ class _RivalBoundSearch:
         self, strategy: ProofStrategy, process: DirectionalProcess, rivals: Places, plug_in: Passed, worth: Floats
     ) -> None:
         """The directional bounds by one strategy, where they are better than what there is."""
-        state, needed, points = self.state, self.state.needed(self.leader), plug_in.points
+        state, needed, points = self.state, self.state.needed, plug_in.points
         if strategy.again:
             points = np.array([self.least[place] for place in rivals])
             worth = process.log_bets(self.items[rivals], state.problem.rows, points)
@@ -234,10 +235,10 @@ def _directional_proof(found: DirectionalBounds, place: int, bets: Floats) -> di
 def lacking_at(state: State, leader: int, items: Integers, points: Floats) -> Floats:
     """Nats that both processes lack at a theta of each item's null: where they do, no proof can pass it."""
     lacking = state.threshold - state.evidence.log_evidence(points)
-    process = state.process_of(leader)
-    if process is not None:
+    process = state.evaluated.process
+    if len(process.rivals):
         bets = log_sum(process.log_bets(items, state.problem.rows, points)) - math.log(BETS)
-        lacking = np.minimum(lacking, state.needed(leader) - bets)
+        lacking = np.minimum(lacking, state.needed - bets)
     return lacking
 
 
@@ -262,8 +263,8 @@ def estimated_evidence(state: State) -> tuple[Floats, Floats]:
         back = (y @ state.theta + state.epsilon) / np.maximum(np.einsum("zi,zi->z", y, across), 1e-300)
         theta = state.theta - across * back[:, None]
     found = state.evidence.log_evidence(theta)
-    proven, process = found, state.process_of(leader)
-    if process is not None:
+    proven, process = found, state.evaluated.process
+    if len(process.rivals):
         bets = process.log_bets(close, state.problem.rows, theta)
         # lam is about the mean |c|, and lam·(threshold − G) is what weak duality gives away (13).
         cost = process.mean_tilts(close) * np.maximum(state.threshold - found, 0.0)[:, None]
@@ -291,8 +292,8 @@ def evaluate(state: State) -> Evaluation:
     evidence, promised = estimated_evidence(state)
     if not state.plug_in.pulls.any():
         return Evaluation(promised)
-    leader, log, needed = state.leader, state.proof_log, state.needed(state.leader)
-    passed, tried = log.passed(leader), log.tried(leader)
+    leader, log, needed = state.leader, state.proof_log, state.needed
+    passed, tried = state.passed_before(leader), log.tried(leader)
     left = state.rivals_except(passed)
     # A bound of an infimum is at most the value at any one point, and points are cheap: while some rival lacks evidence
     # at its point, the search cannot be decided now.
@@ -348,7 +349,7 @@ def _try_proofs(
     state: State, rivals: list[int], evidence: Floats, *, last: bool
 ) -> tuple[tuple[ProvedRival, ...], tuple[FailedProof, ...]]:
     """Proofs that succeed and proofs that fail: of the last rivals in small portions, until one fails."""
-    leader, needed = state.leader, state.needed(state.leader)
+    leader, needed = state.leader, state.needed
     proved: list[ProvedRival] = []
     failed: list[FailedProof] = []
     size, strategies = (TUNING.few_rivals, _strategies(state)) if last else (TUNING.rehearsed_rivals, QUICK)
@@ -357,10 +358,13 @@ def _try_proofs(
         found = rival_bounds(state, leader, np.array(portion), strategies, deciding=True)
         # Either process may pass a rival, so what it lacks is the smaller of both.
         lacking = np.fmin(state.threshold - found.plug_in, needed - found.directional)
-        for item, lack, proof, witness in zip(portion, lacking, found.proofs, found.witnesses, strict=True):
+        bounded = np.isfinite(found.directional)
+        for item, lack, proof, witness, known in zip(
+            portion, lacking, found.proofs, found.witnesses, bounded.tolist(), strict=True
+        ):
             if lack > 0:
                 most, point = min(float(lack), TUNING.no_bound), None if witness is None else witness.tolist()
-                failed.append(FailedProof(leader, item, float(evidence[item]), most, state.asked, point))
+                failed.append(FailedProof(leader, item, float(evidence[item]), most, state.asked, known, point))
             elif proof["rule"] != "far":  # those may be thousands, and are found again at little cost
                 level = state.threshold if proof["rule"] == "plug-in" else needed
                 proved.append(ProvedRival(leader, item, state.evaluated_stages, level - float(lack), proof))
@@ -390,8 +394,4 @@ def _lacking_at_witnesses(state: State, tried: Iterable[FailedProof]) -> dict[in
 
 def _unbounded(tried: Mapping[int, FailedProof], passed: Collection[int]) -> bool:
     """Whether a try found neither a bound nor a witness that there cannot be one."""
-    return any(
-        attempt.lacking >= TUNING.no_bound and attempt.witness is None
-        for item, attempt in tried.items()
-        if item not in passed
-    )
+    return any(not attempt.bounded and attempt.witness is None for item, attempt in tried.items() if item not in passed)

@@ -14,15 +14,14 @@ class Tuning:
 
     # The split of delta and the form of the bets: known to the checker.
     localiser_share: float = 0.3
-    """delta_2/delta, spent by the plug-in process. A half: mean 178 questions against 178 (50 seeds)."""
-    first_weight: float = 0.6
-    """w_0 of the first directional process; w_j = w_0·(1 − w_0)^j. Equal weights for the first two: Soare d=10
-    6,984 against 7,176."""
+    """delta_2/delta, spent by the plug-in process. 0.15: perhaps 5% fewer in many dimensions. A half: mean 178
+    questions against 178 (50 seeds)."""
     largest_tilt: float = 0.3
     """Tilts c are cut here. 0.2 on Soare d=50: 1.2e4 to 2.6e4 questions; 0.5 for a person: 260 instead of 226."""
-    bet_sizes: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)
+    bet_sizes: tuple[float, ...] = (0.25, 0.125, 0.0625)
     """Bets of fixed size, in units of the gap that `usual_nats` describes; one more bet follows the estimated gap. The
-    estimate alone: 3 to 6 nats less after 5,000 questions; five bets mixed: 6.2e3 on average (six runs)."""
+    estimate alone: 3 to 6 nats less after 5,000 questions. One more of twice the largest size: 0.2 nats less on the
+    same answers."""
 
     # Bets: docs/anytime.md, section 2.
     usual_nats: float = 4.0
@@ -35,18 +34,11 @@ class Tuning:
     memo_digits: int = 6
     """Decimals kept of shifts, logits and limits in a stage's memo: logs stay short, and a replay reads the same."""
 
-    # When a directional process begins.
-    leaders: int = 2
-    """Processes that bet in one stage. One that is replaced: Soare d=10 1.2e4; leader and contender: 8.2e3."""
-    lead_nats: float = 0.5
-    """The first process begins when its leader leads by this. Two: Soare d=10 6,494, but d=50 12,592, not 10,103."""
+    # When bets begin.
+    bets_from: int = 5
+    """Answers per dimension before the first bets. 1, 2, 3 and 8 make no difference beyond the noise of 20 runs."""
     contender_nats: float = 1.0
-    """An item at most this far behind the leader gets a process too."""
-    first_process_from: int = 8
-    """Answers per dimension before the first process where fewer than `leaders` rivals are contenders. 20 instead:
-    Soare d=10 6,035, but a person 198 instead of 175."""
-    process_from: int = 24
-    """The same where more may be best. 8 in any case: Soare d=50 12,577 instead of 11,463 (16 seeds)."""
+    """The leader is bet against, too, while another item is at most this far behind."""
 
     # Stage sizes and what counts as early: docs/anytime.md, section 7.
     growth: float = 0.05
@@ -56,10 +48,12 @@ class Tuning:
     early_questions: int = 30
     """Questions per dimension that may be early. 15; 60: one judge 173; 174 against 174, 50 judges 241; 205 against 205
     (20 seeds)."""
+    first_early: int = 8
+    """Questions per dimension that are early in any case where the dimensions are few."""
     early_dimensions: int = 12
     """In more dimensions nothing is early. Soare d=50 with the early form 1.46e4, without 1.20e4."""
     early_log_odds: float = 3.0
-    """After `first_process_from` questions per dimension it is early only while some |xᵀθ| exceeds this: below it the
+    """After `first_early` questions per dimension it is early only while some |xᵀθ| exceeds this: below it the
     quadratic approximation is good. Soare d=10 7,176 without this rule, 5,796 with it."""
 
     # What is asked.
