@@ -81,7 +81,7 @@ def test_a_winner_has_a_mean_of_at_most_one_and_a_loser_a_larger(schedule):
     winner = {(0, 1): 0.9, (0, 2): 0.6, (1, 2): 0.4}
     assert mean_of_process(Winner(), winner, SCHEDULES[schedule]) <= 1
     loser = {(0, 1): 0.05, (0, 2): 0.05, (1, 2): 0.5}
-    assert mean_of_process(Winner(), loser, SCHEDULES[schedule] + "pA" * 2) > 1.1
+    assert mean_of_process(Winner(), loser, SCHEDULES[schedule] + "pA" * 4) > 1.1
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

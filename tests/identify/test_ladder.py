@@ -11,6 +11,7 @@ from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 from surepick.identify import Anytime, Exclusion, Population, Posterior, Problem, RageGlm, Status, Verdict, Winner
 from surepick.identify.ladder import Ladder, default_assumption, policy_for, questioned
+from surepick.identify.policy import StageRecord
 from surepick.session import Question, Session, find_best
 
 SCORES = {"a": 2.0, "b": 0.6, "c": 0.0, "d": -0.5, "e": -1.2, "f": -2.0}
@@ -77,6 +78,14 @@ class TestPopulation:
 
 
 class TestClaims:
+    def test_a_claim_that_follows_forgets_what_only_certificates_need(self) -> None:
+        session = answered(Session(GUIDED, Winner(delta=1e-6), seed=1), 60)
+        stages = [StageRecord(one.plan, one.pulls, one.wins, closed=True) for one in session.progress()[1]]
+        (follower,) = Ladder.of(GUIDED, Winner(delta=1e-6)).after(stages).followers
+        assert follower.state.evaluated_stages == len(stages) == 60
+        assert len(follower.state.process.rivals)
+        assert all(memo.factors is None for memo in follower.state.memos)
+
     @pytest.mark.parametrize("policy", [Winner(delta=0.1), Anytime(delta=0.1)])
     def test_a_search_lists_all_claims_the_weakest_assumption_first(self, policy: Winner | Anytime) -> None:
         session = answered(Session(GUIDED, policy, seed=1), 40)

@@ -204,6 +204,8 @@ class Follower:
             state = updated(policy, state, plan.stage, tally, partial, orders)
             # Only evaluated stages are followed, so nothing more is coming.
             state = policy.close(state, plan.stage).evaluated
+            if isinstance(policy, Anytime):
+                state = state.without_last_factors  # a claim that follows has no certificate
         return replace(self, state=state, stages=len(stages))
 
     def claim(self, problem: Problem, stages: Sequence[AnsweredStage]) -> Claim:

@@ -399,3 +399,21 @@ class TestUse:
             Anytime(missing="perhaps")
         with pytest.raises(InvalidInput, match="no proved verdict"):
             Session(small(1).problem, Anytime()).certificate()
+
+
+def test_where_every_rival_is_passed_nothing_is_bet(monkeypatch):
+    """Bets against nobody once had no shape when a log with them was read."""
+    world = small(3)
+    policy, rng = Anytime(), np.random.default_rng(4)
+    everybody = dict.fromkeys(range(len(world.problem.items)))
+    monkeypatch.setattr(State, "passed_before", lambda self, leader: everybody)
+    state, counts = policy.start(world.problem), np.ones(len(world.problem.measurements), dtype=np.int64)
+    for _ in range(10):
+        plan = policy.stage_of(state, counts, prove=False)
+        memo = AnytimeMemo.from_json(json.loads(json.dumps(plan.memo)))
+        assert memo.factors is not None
+        assert memo.factors.bets is None
+        wins = rng.binomial(plan.pulls, 0.5)
+        state = policy.update(policy.apply(state, plan), plan.stage, plan.tally(world.problem, wins)).evaluated
+    assert state.evaluated_stages == 10
+    assert state.asked > TUNING.bets_from * world.problem.span.rank

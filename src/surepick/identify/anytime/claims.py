@@ -78,7 +78,7 @@ def _stage(
     if bet is not None:
         kept = np.flatnonzero([int(rival) in rivals for rival in bet.rivals])
         shifts = [embed(D).tolist() for D in bet.D[kept]]
-        bets = bet.to_json() | {"rivals": bet.rivals[kept].tolist(), "shifts": shifts}
+        bets = bet.to_json() | {"rivals": bet.rivals[kept].tolist(), "shifts": shifts} if len(kept) else None
     return {
         "measurements": stage.plan.measurements.tolist(),
         "planned": stage.plan.pulls.tolist(),

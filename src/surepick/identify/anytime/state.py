@@ -282,6 +282,11 @@ class State(Estimates):
             )
         return state
 
+    @property
+    def without_last_factors(self) -> "State":
+        """The same for whoever writes no certificate: what was predicted and bet in the last stage is left out."""
+        return replace(self, memos=(*self.memos[:-1], replace(self.memos[-1], factors=None)))
+
     @cached_property
     def evaluation(self) -> Evaluation:
         """What the stopping rule finds after the evaluated stages; proofs are expensive, so it is found once."""
@@ -367,18 +372,19 @@ class State(Estimates):
         bets = None
         if self.asked >= TUNING.bets_from * self.problem.span.rank:
             rivals, y, nats = self._bet_against
-            bets = choose_bets(
-                process,
-                rows,
-                rivals,
-                y,
-                self.theta,
-                (where, pulls.astype(float)),
-                nats=nats,
-                epsilon=self.epsilon,
-                target=2 * (math.log(1 / self.delta) + 1),
-                inverse=self.inverse,
-            )
+            if len(rivals):
+                bets = choose_bets(
+                    process,
+                    rows,
+                    rivals,
+                    y,
+                    self.theta,
+                    (where, pulls.astype(float)),
+                    nats=nats,
+                    epsilon=self.epsilon,
+                    target=2 * (math.log(1 / self.delta) + 1),
+                    inverse=self.inverse,
+                )
         predictions = predicted(rows, self.arrived[0], self.fits, rows[where])
         return StageFactors(self.fits, predictions, bets)
 
