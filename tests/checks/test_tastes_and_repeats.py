@@ -113,8 +113,14 @@ def test_memory_once_found_stays_found_and_a_chance_is_a_probability() -> None:
     assert evidence.nats < 0
     assert evidence.found(0.01)
     assert not MemoryEvidence().found(0.99)
-    with pytest.raises(InvalidInput, match="chance_of_agreeing must lie strictly between 0 and 1, got 1"):
-        evidence.after(1.0, agreed=True)
+    with pytest.raises(InvalidInput, match="chance_of_agreeing must be at most 1"):
+        evidence.after(1.1, agreed=True)
+
+
+def test_an_answer_that_was_certain_to_be_the_same_is_no_evidence_of_memory() -> None:
+    evidence = MemoryEvidence().after(0.6, agreed=True)
+    assert evidence.after(1.0, agreed=True).nats == pytest.approx(evidence.nats)
+    assert evidence.after(1.0, agreed=False).nats < evidence.nats
 
 
 def one_person(seed: int, memory: float) -> Answers:

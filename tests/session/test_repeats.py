@@ -251,3 +251,17 @@ class TestSets:
         assert (other.id not in session.uncounted) is counted
         replayed = Session.replay(session.to_lines())
         assert replayed.uncounted == session.uncounted
+
+
+@pytest.mark.parametrize("said", [0, 1])
+def test_a_repeat_that_is_certain_to_agree_is_recorded(monkeypatch: pytest.MonkeyPatch, said: int) -> None:
+    """A prediction that rounds to 1 once stopped the search of a person who had said the same before."""
+    monkeypatch.setattr(Winner, "predict", lambda self, state, measurement: 1 - 1e-12 if said else 1e-12)
+    session = Session(PROBLEM, Winner(delta=1e-6), repeats="spaced", seed=1)
+    expected = []
+    for _ in range(200):
+        for question in session.ask(1):
+            session.tell(question.id, said ^ question.swapped, judge="ann")
+            event = session.log[-1]
+            expected += [event["expected"]] if "expected" in event else []
+    assert set(expected) == {1.0}

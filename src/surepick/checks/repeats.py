@@ -12,6 +12,7 @@ from surepick import validate
 from surepick.checks.prequential import before
 from surepick.checks.table import Answers, Check, e_value, exceeds
 from surepick.checks.tastes import with_own_taste
+from surepick.errors import InvalidInput
 from surepick.guarantee import Guarantee
 
 REMEMBERED = (0.1, 0.3, 0.6, 0.9)
@@ -48,8 +49,13 @@ class MemoryEvidence:
         return largest + math.log(sum(math.exp(nats - largest) for nats in self.log_wealth) / len(REMEMBERED))
 
     def after(self, chance_of_agreeing: float, agreed: bool) -> "MemoryEvidence":
-        """With one more repeat, for which an independent answer agrees with `chance_of_agreeing` or less."""
-        chance = validate.probability("chance_of_agreeing", chance_of_agreeing)
+        """With one more repeat, for which an independent answer agrees with `chance_of_agreeing` or less.
+
+        Agreement that was certain is no evidence.
+        """
+        chance = validate.positive("chance_of_agreeing", chance_of_agreeing)
+        if chance > 1.0:
+            raise InvalidInput(f"chance_of_agreeing must be at most 1, got {chance_of_agreeing!r}.")
         gained = [math.log(rho / chance + 1 - rho) if agreed else math.log(1 - rho) for rho in REMEMBERED]
         wealth = tuple(nats + more for nats, more in zip(self.log_wealth, gained, strict=True))
         return MemoryEvidence(wealth, max(self.highest, MemoryEvidence(wealth).nats))

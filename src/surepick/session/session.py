@@ -10,6 +10,7 @@ the verdict is reached.
 """
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -311,7 +312,7 @@ class Session(Displayed):
             predict = cast("Anytime | Winner", self.policy).predict
             chance = predict(self._state, question.measurement)
             agreeing = chance if history.last_said(judge, question.asked) else 1 - chance
-            event["expected"] = round(min(max(agreeing, LEAST_EXPECTED), 1.0), 6)
+            event["expected"] = math.ceil(1e6 * min(max(agreeing, LEAST_EXPECTED), 1.0)) / 1e6  # never less than it is
         return event
 
     def skip(
