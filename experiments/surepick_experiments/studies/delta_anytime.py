@@ -1,8 +1,8 @@
 """What study `delta` tries on Anytime: exact ties, near ties, hard geometries; and a broken rule that must be caught.
 
-At an exact tie of the best items every claim to be certain counts, and few are allowed. Each stage is three times all before it, so that
-a horizon of 10⁸ answers takes some fifteen evaluations of nearly independent evidence; the guarantee holds for any
-stage sizes.
+At an exact tie of the best items every claim to be certain counts, and few are allowed. Each stage is three times all
+before it, so that a horizon of 10⁸ answers takes some fifteen evaluations of nearly independent evidence; the guarantee
+holds for any stage sizes.
 """
 
 import math
